@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace buoy {
+
+struct DeviceInfo {
+    std::string name;        // what --device takes: CPU, CUDA0, Vulkan0, …
+    std::string description; // what the vendor calls it
+    bool        is_gpu       = false;
+    size_t      memory_free  = 0;
+    size_t      memory_total = 0;
+};
+
+// Every compute device ggml knows in this process. Loads the dynamic backends on the first call.
+std::vector<DeviceInfo> list_devices();
+
+} // namespace buoy

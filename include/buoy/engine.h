@@ -1,0 +1,122 @@
+#pragma once
+
+#include "buoy/model.h"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+// Letters: T tokens computed, K keys attended to, R rows asked for, V vocabulary, E width, H heads, D head dimension, S streams.
+
+namespace buoy {
+
+enum class FlashAttention { off, on, automatic };
+
+enum class KvType { f32, f16, q8_0 };
+
+struct EngineParams {
+    int32_t        n_ctx     = 0; // positions the K/V store can hold; 0: the model's training length, at most 4096
+    int32_t        n_streams = 1; // sequences computed side by side (2 for classifier-free guidance)
+    int32_t        n_threads = 0; // 0: one per core
+    FlashAttention flash     = FlashAttention::automatic;
+    KvType         type_k    = KvType::f16;
+    KvType         type_v    = KvType::f16;
+};
+
+// Activations that can be observed, named after TransformerLens. Shapes are outermost dimension first.
+enum class Tap {
+    attn_scores, // blocks.{l}.attn.hook_attn_scores [H, T, K], scaled, masked entries are -inf
+    pattern,     // blocks.{l}.attn.hook_pattern     [H, T, K], softmax of the scores
+    rot_q,       // blocks.{l}.attn.hook_rot_q       [H, T, D], after norm and RoPE
+    rot_k,       // blocks.{l}.attn.hook_rot_k       [Hkv, K, D]
+    v,           // blocks.{l}.attn.hook_v           [Hkv, K, D]
+    resid_post,  // blocks.{l}.hook_resid_post       [T, E]
+};
+
+std::string tap_name(Tap tap, int32_t layer);
+
+struct TapPoint {
+    Tap     tap;
+    int32_t layer;
+
+    bool operator==(const TapPoint & other) const { return tap == other.tap && layer == other.layer; }
+};
+
+// One observed activation of one stream. The data lives until the sink returns.
+struct TapEvent {
+    TapPoint               point;
+    int32_t                stream = 0;
+    std::array<int64_t, 3> shape{}; // outermost first; resid_post is [1, T, E]
+    const float *          data = nullptr;
+};
+
+using TapSink = std::function<void(const TapEvent &)>;
+
+enum class OutputKind { none, logits, summary };
+
+enum class KvUse {
+    none,  // the tokens given are all there is
+    store, // write the given tokens' K/V at their positions, attend to every position stored so far that the attention kind allows
+};
+
+struct ForwardRequest {
+    std::vector<int32_t> tokens;    // [S, T]
+    std::vector<int32_t> positions; // [T], the same in every stream, strictly increasing; empty: 0 … T-1
+    std::vector<int32_t> rows;      // [R], indices into 0 … T-1, the rows whose output is wanted
+    OutputKind           output = OutputKind::logits;
+    KvUse                kv     = KvUse::none;
+    std::vector<TapPoint> taps;     // empty: nothing is observed and nothing is paid for it
+    TapSink               sink;
+};
+
+// What greedy and threshold decoding need of a row, reduced on the device so that V floats never travel.
+struct RowSummary {
+    int32_t id      = 0; // argmax, the lowest index on a tie
+    float   prob    = 0; // softmax probability of id over the full vocabulary
+    float   margin  = 0; // prob minus the second largest probability
+    float   entropy = 0; // in nats
+};
+
+struct ForwardResult {
+    std::vector<float>      logits;    // [S, R, V] for OutputKind::logits
+    std::vector<RowSummary> summaries; // [S, R] for OutputKind::summary
+};
+
+// Counters since the engine was made; tests use them to see what was not computed.
+struct EngineStats {
+    int64_t n_forward      = 0;
+    int64_t n_graph_build  = 0; // forwards that could not reuse the previous graph
+    int64_t n_head_rows    = 0; // rows that went through the LM head
+    int64_t n_query_rows_last = 0; // rows that went through the last layer's query side
+    size_t  compute_bytes  = 0; // size of the compute buffers
+    size_t  kv_bytes       = 0; // size of the K/V store
+};
+
+class Engine {
+public:
+    virtual ~Engine() = default;
+
+    virtual const ModelInfo & info() const = 0;
+
+    // The result stays valid until the next call.
+    virtual const ForwardResult & forward(const ForwardRequest & request) = 0;
+
+    // Forgets the stored K/V of every position >= first.
+    virtual void kv_truncate(int32_t first) = 0;
+
+    // Positions the store can hold.
+    virtual int32_t n_ctx() const = 0;
+
+    virtual EngineStats stats() const = 0;
+};
+
+// Our engine where it knows the architecture, libllama's otherwise.
+std::unique_ptr<Engine> load_engine(const ModelParams & model, const EngineParams & params);
+
+// The second engine: any architecture libllama knows, full or causal attention only, one stream.
+std::unique_ptr<Engine> load_llama_engine(const ModelParams & model, const EngineParams & params);
+
+} // namespace buoy

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace buoy {
+
+enum class LogLevel { debug, info, warn, error };
+
+// The library never prints; whoever wants its messages passes a callback.
+using LogCallback = std::function<void(LogLevel, const std::string &)>;
+
+// Called with the share that is done, 0 to 1; returning false cancels.
+using ProgressCallback = std::function<bool(float)>;
+
+} // namespace buoy

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "buoy/log.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace buoy {
+
+enum class AttentionKind { causal, full, block_causal };
+
+const char * attention_kind_name(AttentionKind kind);
+
+// What decoding needs to know about a model. Comes from GGUF keys, with defaults per architecture.
+struct Traits {
+    AttentionKind attention    = AttentionKind::causal;
+    int32_t       block_length = 0;     // block_causal only; blocks are tiled from position 0
+    bool          shift        = false; // row i predicts token i + 1 (true for every causal model)
+    int32_t       mask_id      = -1;    // -1: no mask token, so no diffusion
+
+    bool is_diffusion() const { return mask_id >= 0 && attention != AttentionKind::causal; }
+};
+
+// What a caller may ask about a loaded model, whichever engine runs it.
+struct ModelInfo {
+    std::string path;
+    std::string arch;        // general.architecture
+    std::string name;        // general.name, may be empty
+    int32_t     n_vocab   = 0; // V: rows of the LM head, may exceed the tokenizer's
+    int32_t     n_embd    = 0; // E
+    int32_t     n_layer   = 0; // L
+    int32_t     n_head    = 0; // H
+    int32_t     n_head_kv = 0; // Hkv
+    int32_t     head_dim  = 0; // D
+    int32_t     n_ctx_train = 0;
+    uint64_t    n_bytes   = 0; // size of the weights
+    Traits      traits;
+};
+
+struct ModelParams {
+    std::string              path;
+    bool                     use_mmap     = true;
+    bool                     use_repack   = true; // the CPU backend's interleaved weight layouts, where they help
+    int32_t                  n_gpu_layers = -1;   // layers on a GPU, counted from the last; -1: all that has a device
+    std::vector<std::string> devices;             // names as list_devices() gives them; empty: every GPU
+    LogCallback              log;
+    ProgressCallback         progress;
+};
+
+} // namespace buoy

@@ -1,0 +1,46 @@
+#include "support/paths.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+namespace buoy::test {
+
+namespace fs = std::filesystem;
+
+std::string shared_dir() {
+    const char * from_env = std::getenv("BUOY_SHARED_DIR");
+    std::string  dir      = from_env != nullptr ? from_env : "";
+#ifdef BUOY_SHARED_DIR
+    if (dir.empty()) {
+        dir = BUOY_SHARED_DIR;
+    }
+#endif
+    return !dir.empty() && fs::is_directory(fs::path(dir) / "oracles") ? dir : "";
+}
+
+namespace {
+
+struct TempDirs {
+    std::vector<fs::path> paths;
+    ~TempDirs() {
+        for (const fs::path & path : paths) {
+            std::error_code ignored;
+            fs::remove_all(path, ignored);
+        }
+    }
+};
+
+} // namespace
+
+std::string temp_dir() {
+    static TempDirs dirs;
+    std::string     pattern = (fs::temp_directory_path() / "buoy-test-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+        std::abort();
+    }
+    dirs.paths.emplace_back(pattern);
+    return pattern;
+}
+
+} // namespace buoy::test

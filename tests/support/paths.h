@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace buoy::test {
+
+// The development data beside the repository, or "" where it is absent (tests then say so and return).
+std::string shared_dir();
+
+// A fresh directory for one test case, removed when the process ends.
+std::string temp_dir();
+
+} // namespace buoy::test
