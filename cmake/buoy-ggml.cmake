@@ -1,0 +1,20 @@
+# Imports ggml, libllama and the template engine from the prefix BUOY_GGML_PREFIX as one target, buoy::ggml.
+# Used by the build, and installed for find_package(buoy).
+if(NOT TARGET buoy::ggml)
+    foreach(name llama_LIBRARY GGML_LIBRARY GGML_BASE_LIBRARY)
+        unset(${name} CACHE) # upstream's package would keep those of another prefix
+    endforeach()
+    find_package(Threads REQUIRED)
+    find_package(ggml REQUIRED CONFIG QUIET PATHS "${BUOY_GGML_PREFIX}/lib/cmake/ggml" NO_DEFAULT_PATH)
+    find_package(llama REQUIRED CONFIG QUIET PATHS "${BUOY_GGML_PREFIX}/lib/cmake/llama" NO_DEFAULT_PATH)
+
+    add_library(buoy::jinja STATIC IMPORTED)
+    set_target_properties(buoy::jinja PROPERTIES
+        IMPORTED_LOCATION "${BUOY_GGML_PREFIX}/lib/${CMAKE_STATIC_LIBRARY_PREFIX}buoy-jinja${CMAKE_STATIC_LIBRARY_SUFFIX}")
+
+    add_library(buoy::ggml INTERFACE IMPORTED)
+    target_include_directories(buoy::ggml SYSTEM INTERFACE
+        "${BUOY_GGML_PREFIX}/include" "${BUOY_GGML_PREFIX}/include/common" "${BUOY_GGML_PREFIX}/include/vendor")
+    target_link_libraries(buoy::ggml INTERFACE
+        buoy::jinja llama ggml::ggml ggml::all ggml::ggml-base Threads::Threads ${CMAKE_DL_LIBS})
+endif()

@@ -1,0 +1,30 @@
+# What the distribution provides; a missing package is named as one installs it.
+
+function(buoy_missing what apt brew)
+    message(FATAL_ERROR "buoy: ${what} is missing. Debian/Ubuntu: apt-get install ${apt}; Homebrew: brew install ${brew}")
+endfunction()
+
+function(buoy_require_zlib)
+    find_package(ZLIB QUIET)
+    if(NOT ZLIB_FOUND)
+        buoy_missing("zlib" zlib1g-dev zlib)
+    endif()
+endfunction()
+
+# CLI11 and doctest are header-only; some distributions ship them without their CMake package.
+function(buoy_require_headers package header target apt brew)
+    if(TARGET ${target})
+        return()
+    endif()
+    find_package(${package} QUIET CONFIG GLOBAL)
+    if(TARGET ${target})
+        return()
+    endif()
+    find_path(BUOY_${package}_INCLUDE_DIR ${header})
+    mark_as_advanced(BUOY_${package}_INCLUDE_DIR)
+    if(NOT BUOY_${package}_INCLUDE_DIR)
+        buoy_missing("${package}" ${apt} ${brew})
+    endif()
+    add_library(${target} INTERFACE IMPORTED GLOBAL)
+    set_target_properties(${target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${BUOY_${package}_INCLUDE_DIR}")
+endfunction()

@@ -1,0 +1,37 @@
+# What all our own targets have in common.
+
+function(buoy_own_code target)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
+    if(BUOY_WERROR)
+        target_compile_options(${target} PRIVATE -Werror)
+    endif()
+    if(BUOY_SANITIZE)
+        set(flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+        target_compile_options(${target} PRIVATE ${flags})
+        target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
+        target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+    endif()
+endfunction()
+
+# A program in build/bin. ggml's and the JSON library's headers are there for those that need them.
+function(buoy_program name)
+    buoy_require_headers(CLI11 CLI/CLI.hpp CLI11::CLI11 libcli11-dev cli11)
+    add_executable(${name} ${ARGN})
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(${name} PRIVATE buoy CLI11::CLI11 buoy::ggml)
+    buoy_own_code(${name})
+    buoy_backends_beside(${name})
+    set_property(GLOBAL APPEND PROPERTY BUOY_PROGRAMS ${name})
+endfunction()
+
+# With BUOY_BACKEND_DL ggml looks for its backends in the directory of the program that runs.
+function(buoy_backends_beside target)
+    if(NOT BUOY_BACKEND_DL OR TARGET buoy-backends)
+        return()
+    endif()
+    file(GLOB backends "${BUOY_GGML_PREFIX}/bin/*ggml-*")
+    add_custom_target(buoy-backends ALL
+        COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+        COMMAND "${CMAKE_COMMAND}" -E copy_if_different ${backends} "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+        COMMENT "")
+endfunction()

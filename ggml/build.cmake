@@ -1,0 +1,171 @@
+# Builds ggml + libllama once per combination of pin, options, compiler and CPU, and hands out the cached prefix.
+include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/obtain.cmake)
+set(BUOY_GGML_DIR "${CMAKE_CURRENT_LIST_DIR}")
+
+# What -march=native means here, so that a home directory shared between machines keeps their builds apart.
+function(buoy_native_cpu out)
+    execute_process(COMMAND "${CMAKE_C_COMPILER}" -march=native -dM -E -x c /dev/null
+        RESULT_VARIABLE result OUTPUT_VARIABLE macros ERROR_QUIET)
+    if(NOT result EQUAL 0)
+        cmake_host_system_information(RESULT macros QUERY PROCESSOR_DESCRIPTION)
+    endif()
+    string(SHA256 hash "${macros}")
+    set(${out} "${hash}" PARENT_SCOPE)
+endfunction()
+
+# The -D arguments of the dependency build; they are also its identity.
+function(buoy_deps_arguments out)
+    set(args
+        -DCMAKE_BUILD_TYPE=Release
+        -DCMAKE_INSTALL_LIBDIR=lib
+        "-DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}"
+        "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
+        -DGGML_NATIVE=${BUOY_NATIVE}
+        -DGGML_CUDA=${BUOY_CUDA}
+        -DGGML_METAL=${BUOY_METAL}
+        -DGGML_VULKAN=${BUOY_VULKAN}
+        -DGGML_RPC=${BUOY_RPC}
+        -DBUILD_SHARED_LIBS=${BUOY_BACKEND_DL}
+        -DGGML_BACKEND_DL=${BUOY_BACKEND_DL}
+        -DGGML_CPU_ALL_VARIANTS=${BUOY_BACKEND_DL})
+    foreach(name CMAKE_TOOLCHAIN_FILE CMAKE_OSX_ARCHITECTURES CMAKE_OSX_DEPLOYMENT_TARGET CMAKE_OSX_SYSROOT
+            CMAKE_CUDA_COMPILER CMAKE_CUDA_ARCHITECTURES)
+        if(${name})
+            string(REPLACE ";" "\\;" value "${${name}}")
+            list(APPEND args "-D${name}=${value}")
+        endif()
+    endforeach()
+    list(APPEND args ${BUOY_GGML_ARGS})
+    set(${out} "${args}" PARENT_SCOPE)
+endfunction()
+
+function(buoy_deps_key args out)
+    file(SHA256 "${BUOY_GGML_DIR}/CMakeLists.txt" recipe)
+    set(identity "${BUOY_PIN_TREE};${recipe};${args}"
+        "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
+        "${CMAKE_SYSTEM_NAME} ${CMAKE_SYSTEM_PROCESSOR}" "$ENV{CFLAGS}" "$ENV{CXXFLAGS}" "$ENV{LDFLAGS}")
+    if(BUOY_NATIVE)
+        buoy_native_cpu(cpu)
+        list(APPEND identity "${cpu}")
+    endif()
+    string(SHA256 hash "${identity}")
+    string(SUBSTRING "${hash}" 0 12 hash)
+    if(BUOY_BACKEND_DL)
+        set(kind "dl")
+    else()
+        set(kind "static")
+    endif()
+    set(${out} "ggml-${BUOY_PIN_VERSION}-${kind}-${hash}" PARENT_SCOPE)
+endfunction()
+
+function(buoy_manifest_text prefix out)
+    file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE "${prefix}" "${prefix}/*")
+    list(REMOVE_ITEM files manifest.txt manifest.txt.part)
+    list(SORT files)
+    set(text "")
+    foreach(file IN LISTS files)
+        file(SHA256 "${prefix}/${file}" hash)
+        string(APPEND text "${hash}  ${file}\n")
+    endforeach()
+    set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+# The manifest is written last: a prefix without one is an interrupted build, one that differs is a damaged build.
+function(buoy_prefix_state prefix out)
+    if(NOT EXISTS "${prefix}")
+        set(${out} "absent" PARENT_SCOPE)
+    elseif(NOT EXISTS "${prefix}/manifest.txt")
+        set(${out} "interrupted" PARENT_SCOPE)
+    else()
+        file(READ "${prefix}/manifest.txt" recorded)
+        buoy_manifest_text("${prefix}" actual)
+        if(actual STREQUAL recorded AND NOT actual STREQUAL "")
+            set(${out} "good" PARENT_SCOPE)
+        else()
+            set(${out} "damaged" PARENT_SCOPE)
+        endif()
+    endif()
+endfunction()
+
+function(buoy_manifest_write prefix)
+    buoy_manifest_text("${prefix}" text)
+    file(WRITE "${prefix}/manifest.txt.part" "${text}")
+    file(RENAME "${prefix}/manifest.txt.part" "${prefix}/manifest.txt")
+endfunction()
+
+function(buoy_run_deps_build tree work prefix args out_ok)
+    set(${out_ok} FALSE PARENT_SCOPE)
+    set(make_args "-DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}")
+    execute_process(
+        COMMAND "${CMAKE_COMMAND}" -S "${BUOY_GGML_DIR}" -B "${work}" -G "${CMAKE_GENERATOR}" ${make_args}
+                "-DLLAMA_CPP_DIR=${tree}" "-DCMAKE_INSTALL_PREFIX=${prefix}" ${args}
+        RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
+    if(NOT result EQUAL 0)
+        message(STATUS "${text}")
+        return()
+    endif()
+    cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+    if(NOT "$ENV{CMAKE_BUILD_PARALLEL_LEVEL}" STREQUAL "")
+        set(cores "$ENV{CMAKE_BUILD_PARALLEL_LEVEL}")
+    endif()
+    execute_process(
+        COMMAND "${CMAKE_COMMAND}" -E env "NINJA_STATUS=buoy: ggml + libllama [%f/%t, %es] "
+                "${CMAKE_COMMAND}" --build "${work}" --parallel ${cores}
+        RESULT_VARIABLE result)
+    if(NOT result EQUAL 0)
+        return()
+    endif()
+    file(REMOVE_RECURSE "${prefix}")
+    execute_process(COMMAND "${CMAKE_COMMAND}" --install "${work}" RESULT_VARIABLE result OUTPUT_QUIET)
+    if(result EQUAL 0)
+        set(${out_ok} TRUE PARENT_SCOPE)
+    endif()
+endfunction()
+
+# Sets `out` to a prefix with ggml, libllama, the template engine and their headers, building it where needed.
+function(buoy_ggml_prefix out)
+    if(BUOY_LLAMA_CPP_DIR)
+        buoy_obtain_tree(tree)
+    endif()
+    buoy_deps_arguments(args)
+    buoy_deps_key("${args}" key)
+    buoy_cache_root(root)
+    set(prefix "${root}/${key}")
+    set(work "${root}/${key}.build")
+    set(${out} "${prefix}" PARENT_SCOPE)
+
+    file(LOCK "${root}/lock" GUARD FUNCTION TIMEOUT 0 RESULT_VARIABLE locked)
+    if(NOT locked EQUAL 0)
+        message(STATUS "buoy: another build is using ${root}, waiting for it")
+        file(LOCK "${root}/lock" GUARD FUNCTION TIMEOUT 7200)
+    endif()
+
+    buoy_prefix_state("${prefix}" state)
+    if(state STREQUAL "good")
+        message(STATUS "buoy: using ggml + libllama from ${prefix}")
+        return()
+    elseif(state STREQUAL "damaged")
+        message(STATUS "buoy: ${prefix} is damaged, building it again")
+        file(REMOVE_RECURSE "${prefix}" "${work}")
+    endif()
+
+    buoy_obtain_tree(tree)
+    if(EXISTS "${work}" AND CMAKE_GENERATOR MATCHES "Ninja")
+        message(STATUS "buoy: going on with an interrupted build of ggml + libllama in ${work}")
+        buoy_run_deps_build("${tree}" "${work}" "${prefix}" "${args}" ok)
+    else()
+        set(ok FALSE)
+    endif()
+    if(NOT ok)
+        message(STATUS "buoy: building ggml + libllama ${BUOY_PIN_VERSION} into ${prefix} (once, about 3 minutes on 2 cores)")
+        file(REMOVE_RECURSE "${work}")
+        buoy_run_deps_build("${tree}" "${work}" "${prefix}" "${args}" ok)
+    endif()
+    if(NOT ok)
+        message(FATAL_ERROR "buoy: ggml + libllama did not build; the reason is printed above")
+    endif()
+    buoy_manifest_write("${prefix}")
+    file(REMOVE_RECURSE "${work}")
+    message(STATUS "buoy: ggml + libllama are built")
+endfunction()
