@@ -1,0 +1,36 @@
+#pragma once
+
+#include "buoy/vocab.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace buoy {
+
+struct RenderedChat {
+    std::string                            text;
+    std::vector<std::pair<size_t, size_t>> typed; // the stretches [first, last) that come from a message's content
+
+    bool is_typed(size_t first, size_t last) const; // any byte of it
+};
+
+// A model's Jinja chat template, parsed once.
+class ChatTemplate {
+public:
+    // `origin` names the file in messages. bos and eos are what the template's variables of those names hold.
+    ChatTemplate(std::string origin, const std::string & source, std::string bos, std::string eos);
+    ~ChatTemplate();
+
+    RenderedChat render(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const;
+
+private:
+    struct Program;
+    std::string              origin_;
+    std::string              bos_;
+    std::string              eos_;
+    std::unique_ptr<Program> program_;
+};
+
+} // namespace buoy

@@ -1,0 +1,220 @@
+#include "buoy/vocab.h"
+
+#include "buoy/error.h"
+#include "engine/llama-handles.h"
+#include "io/gguf-file.h"
+#include "text/chat-template.h"
+#include "text/special-tokens.h"
+#include "text/utf8.h"
+#include "text/vocab-keys.h"
+#include "text/word-chunks.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+namespace buoy {
+
+namespace {
+
+llama_model_kv_override override_string(const char * key, const char * value) {
+    llama_model_kv_override entry{};
+    entry.tag = LLAMA_KV_OVERRIDE_TYPE_STR;
+    std::strncpy(entry.key, key, sizeof(entry.key) - 1);
+    std::strncpy(entry.val_str, value, sizeof(entry.val_str) - 1);
+    return entry;
+}
+
+// libllama splits these names' words by std::regex, which recurses once per character. Their pattern matches exactly what
+// qwen2's does ("\s*[\r\n]" and "\s*[\r\n]+" both run to the last newline of the white space), and that one has a plain loop.
+bool is_bailing(const std::string & pre) { return pre == "bailingmoe" || pre == "bailingmoe2" || pre == "llada-moe"; }
+
+LlamaModelPtr load_tokenizer(const GgufFile & gguf, const VocabKeys & keys) {
+    // libllama refuses architectures that it does not know, even for the tokenizer alone; any known name will do.
+    const std::array<llama_model_kv_override, 3> overrides{
+        override_string("general.architecture", "llama"),
+        is_bailing(keys.pre) ? override_string("tokenizer.ggml.pre", "qwen2") : llama_model_kv_override{},
+        llama_model_kv_override{},
+    };
+    ggml_backend_dev_t no_devices[] = { nullptr };
+
+    llama_model_params params = llama_model_default_params();
+    params.vocab_only         = true;
+    params.kv_overrides       = overrides.data();
+    params.devices            = no_devices;
+    params.n_gpu_layers       = 0;
+
+    const LlamaScope scope;
+    LlamaModelPtr    model(llama_model_load_from_file(gguf.paths()[0].c_str(), params));
+    if (!model) {
+        fail(gguf.paths()[0], ": cannot load the tokenizer: ", scope.error_or("libllama gives no reason"));
+    }
+    return model;
+}
+
+} // namespace
+
+struct Vocab::Impl {
+    VocabKeys                   keys;
+    LlamaModelPtr               model;
+    const llama_vocab *         vocab;
+    bool                        bpe;
+    int32_t                     bos; // -1 where the model has none
+    int32_t                     eos;
+    SpecialTokens               special;
+    std::optional<ChatTemplate> chat;
+
+    Impl(const GgufFile & gguf, VocabKeys && checked)
+        : keys(std::move(checked)), model(load_tokenizer(gguf, keys)), vocab(llama_model_get_vocab(model.get())),
+          bpe(llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE), bos(special_id(keys.bos, llama_vocab_bos(vocab))),
+          eos(special_id(keys.eos, llama_vocab_eos(vocab))), special(vocab) {
+        if (!keys.chat_template.empty()) {
+            chat.emplace(gguf.paths()[0], keys.chat_template, piece(bos, true), piece(eos, true));
+        }
+    }
+
+    // Without a key libllama falls back to SentencePiece's or BERT's usual ids; for BPE that would be an arbitrary token.
+    int32_t special_id(int32_t key, int32_t fallback) const { return key >= 0 || bpe ? key : fallback; }
+
+    bool has(int32_t id) const { return id >= 0 && id < keys.n_tokens; }
+
+    std::string piece(int32_t id, bool show_special) const {
+        if (!has(id)) {
+            return "";
+        }
+        std::string text(32, '\0');
+        int32_t     n = llama_token_to_piece(vocab, id, text.data(), static_cast<int32_t>(text.size()), 0, show_special);
+        if (n < 0) {
+            text.resize(static_cast<size_t>(-n));
+            n = llama_token_to_piece(vocab, id, text.data(), -n, 0, show_special);
+        }
+        text.resize(static_cast<size_t>(std::max(n, 0)));
+        return text;
+    }
+
+    // Appends the tokens of text that holds no special tokens.
+    void tokenize_plain(const std::string & text, std::vector<int32_t> & ids) const {
+        if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 2)) {
+            fail("text of ", text.size(), " bytes, expected at most 1 GiB");
+        }
+        const auto           length = static_cast<int32_t>(text.size());
+        std::vector<int32_t> out(text.size() + 8);
+
+        int32_t n = llama_tokenize(vocab, text.data(), length, out.data(), static_cast<int32_t>(out.size()), false, false);
+        if (n < 0) {
+            out.resize(static_cast<size_t>(-n));
+            n = llama_tokenize(vocab, text.data(), length, out.data(), -n, false, false);
+        }
+        ids.insert(ids.end(), out.begin(), out.begin() + n);
+    }
+
+    void tokenize(const std::string & text, const SpecialTokens::Allowed & allowed, std::vector<int32_t> & ids) const {
+        const LlamaScope scope;
+        try {
+            for (const TextSegment & segment : special.split(text, allowed)) {
+                if (segment.id >= 0) {
+                    ids.push_back(segment.id);
+                    continue;
+                }
+                // Normalised stretch by stretch, so that a mark never fuses with the special token before it.
+                const std::string stretch = text.substr(segment.first, segment.last - segment.first);
+                const std::string plain   = keys.nfc ? utf8_nfc(stretch) : stretch;
+                if (!bpe || splits_in_loop(keys.pre)) {
+                    tokenize_plain(plain, ids);
+                    continue;
+                }
+                for (const std::string_view chunk : word_chunks(plain)) {
+                    tokenize_plain(std::string(chunk), ids);
+                }
+            }
+        } catch (const Error &) {
+            throw;
+        } catch (const std::exception & error) {
+            fail("the vocabulary cannot express the text: ", error.what());
+        }
+    }
+
+    RenderedChat render(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
+        if (!chat) {
+            fail(model_path_message());
+        }
+        return chat->render(messages, add_generation_prompt);
+    }
+
+    static std::string model_path_message() { return "the model has no chat template (tokenizer.chat_template)"; }
+};
+
+Vocab Vocab::load(const std::string & gguf_path) {
+    const GgufFile gguf = GgufFile::open(gguf_path);
+    Vocab          vocab;
+    vocab.impl_ = std::make_shared<const Impl>(gguf, read_vocab_keys(gguf));
+    return vocab;
+}
+
+int32_t Vocab::size() const { return impl_->keys.n_tokens; }
+
+std::vector<int32_t> Vocab::encode(const std::string & text, bool add_special, bool parse_special) const {
+    const bool           wpm = llama_vocab_type(impl_->vocab) == LLAMA_VOCAB_TYPE_WPM;
+    std::vector<int32_t> ids;
+    if (add_special && impl_->bos >= 0 && (wpm || llama_vocab_get_add_bos(impl_->vocab))) {
+        ids.push_back(impl_->bos);
+    }
+    impl_->tokenize(utf8_repair(text), [=](size_t, size_t) { return parse_special; }, ids);
+    if (add_special && wpm && llama_vocab_sep(impl_->vocab) >= 0) {
+        ids.push_back(llama_vocab_sep(impl_->vocab));
+    } else if (add_special && impl_->eos >= 0 && llama_vocab_get_add_eos(impl_->vocab)) {
+        ids.push_back(impl_->eos);
+    }
+    return ids;
+}
+
+std::string Vocab::piece(int32_t id, bool special) const { return impl_->piece(id, special); }
+
+std::string Vocab::decode(const std::vector<int32_t> & ids, bool special) const {
+    std::string bytes;
+    if (impl_->bpe) {
+        for (const int32_t id : ids) {
+            bytes += impl_->piece(id, special);
+        }
+        return utf8_repair(bytes);
+    }
+    // SentencePiece and its like write a space before the first word, which libllama takes away again.
+    std::vector<int32_t> known;
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(known), [&](int32_t id) { return impl_->has(id); });
+    const auto n_known = static_cast<int32_t>(known.size());
+
+    int32_t n = llama_detokenize(impl_->vocab, known.data(), n_known, nullptr, 0, false, special);
+    bytes.resize(static_cast<size_t>(std::abs(n)));
+    n = llama_detokenize(impl_->vocab, known.data(), n_known, bytes.data(), std::abs(n), false, special);
+    bytes.resize(static_cast<size_t>(std::max(n, 0)));
+    return utf8_repair(bytes);
+}
+
+int32_t Vocab::bos() const { return impl_->bos; }
+
+int32_t Vocab::eos() const { return impl_->eos; }
+
+int32_t Vocab::mask() const { return impl_->keys.mask; }
+
+bool Vocab::is_end(int32_t id) const {
+    // libllama counts its fallback for a missing EOS among the ends.
+    const bool is_fallback = impl_->eos < 0 && id == llama_vocab_eos(impl_->vocab);
+    return impl_->has(id) && !is_fallback && llama_vocab_is_eog(impl_->vocab, id);
+}
+
+bool Vocab::has_chat_template() const { return impl_->chat.has_value(); }
+
+std::string Vocab::render_chat(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
+    return impl_->render(messages, add_generation_prompt).text;
+}
+
+std::vector<int32_t> Vocab::encode_chat(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
+    const RenderedChat   chat = impl_->render(messages, add_generation_prompt);
+    std::vector<int32_t> ids;
+    impl_->tokenize(chat.text, [&](size_t first, size_t last) { return !chat.is_typed(first, last); }, ids);
+    return ids;
+}
+
+} // namespace buoy
