@@ -1,0 +1,380 @@
+#include "engine/ggml-engine.h"
+
+#include "buoy/error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+namespace buoy {
+
+namespace {
+
+constexpr int32_t n_ctx_default_max = 4096;
+
+int32_t choose_n_ctx(const Model & model, const EngineParams & params) {
+    if (params.n_ctx < 0) {
+        fail("the context length is ", params.n_ctx, ", expected 0 (the model's) or more");
+    }
+    return params.n_ctx > 0 ? params.n_ctx : std::min(model.hparams().n_ctx_train, n_ctx_default_max);
+}
+
+int32_t choose_n_threads(int32_t n_threads) {
+    constexpr int32_t n_threads_max = 512; // ggml's own limit
+    if (n_threads < 0 || n_threads > n_threads_max) {
+        fail("the number of threads is ", n_threads, ", expected 0 (one per core) to ", n_threads_max);
+    }
+    return n_threads > 0 ? n_threads : std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
+}
+
+bool device_has_flash(ggml_backend_dev_t device, const HParams & hp, const EngineParams & params) {
+    ggml_context_ptr ctx{ ggml_init({ ggml_tensor_overhead() * 8, nullptr, true }) };
+    const auto       kv_type = [](KvType type) { return type == KvType::q8_0 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16; };
+    ggml_tensor *    q       = ggml_new_tensor_3d(ctx.get(), GGML_TYPE_F32, hp.head_dim, 32, hp.n_head);
+    ggml_tensor *    k       = ggml_new_tensor_3d(ctx.get(), kv_type(params.type_k), hp.head_dim, 256, hp.n_head_kv);
+    ggml_tensor *    v       = ggml_new_tensor_3d(ctx.get(), kv_type(params.type_v), hp.head_dim, 256, hp.n_head_kv);
+    ggml_tensor *    mask    = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F16, 256, 32);
+    return ggml_backend_dev_supports_op(device, ggml_flash_attn_ext(ctx.get(), q, k, v, mask, 1.0f, 0.0f, 0.0f));
+}
+
+int64_t pad_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+} // namespace
+
+GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params)
+    : model_(std::move(model)), params_(params),
+      store_(model_->hparams(), model_->placement(), params, choose_n_ctx(*model_, params)) {
+    const HParams & hp      = model_->hparams();
+    const auto &    devices = model_->placement().devices();
+    if (params.n_streams < 1) {
+        fail("the number of streams is ", params.n_streams, ", expected 1 or more");
+    }
+
+    std::vector<ggml_backend_t> handles;
+    for (ggml_backend_dev_t device : devices) {
+        backends_.emplace_back(ggml_backend_dev_init(device, nullptr));
+        if (!backends_.back()) {
+            fail_runtime("device ", ggml_backend_dev_name(device), " could not be started");
+        }
+        auto * set_threads = reinterpret_cast<ggml_backend_set_n_threads_t>(
+            ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads"));
+        if (set_threads != nullptr) {
+            set_threads(backends_.back().get(), choose_n_threads(params.n_threads));
+        }
+        handles.push_back(backends_.back().get());
+    }
+    sched_.reset(ggml_backend_sched_new(handles.data(), nullptr, static_cast<int>(handles.size()), Graph::node_limit(hp.n_layer),
+                                        false, true));
+    for (int32_t il = 0; il < hp.n_layer; il++) {
+        const bool can = device_has_flash(model_->placement().device(il), hp, params);
+        if (params.flash == FlashAttention::on && !can) {
+            fail("device ", ggml_backend_dev_name(model_->placement().device(il)),
+                 " has no flash attention for head dimension ", hp.head_dim, "; use -fa auto or -fa off");
+        }
+        flash_.push_back(can && params.flash != FlashAttention::off);
+    }
+    // keys are padded so that a growing sequence keeps its graph for a while; GPU kernels like large tiles
+    kv_pad_ = devices.size() > 1 ? 256 : 64;
+    scratch_.resize(Graph::scratch_size(hp.n_layer));
+}
+
+EngineStats GgmlEngine::stats() const {
+    EngineStats stats = stats_;
+    stats.kv_bytes    = store_.n_bytes();
+    for (const ggml_backend_ptr & backend : backends_) {
+        stats.compute_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), backend.get());
+    }
+    return stats;
+}
+
+void GgmlEngine::check(const ForwardRequest & request) const {
+    const HParams & hp = model_->hparams();
+    const size_t    S  = static_cast<size_t>(params_.n_streams);
+    if (request.tokens.empty() || request.tokens.size() % S != 0) {
+        fail("a forward pass got ", request.tokens.size(), " tokens, expected a positive multiple of the ", S, " streams");
+    }
+    const size_t T = request.tokens.size() / S;
+    for (int32_t id : request.tokens) {
+        if (id < 0 || id >= hp.n_vocab) {
+            fail("token id ", id, " is outside the model's vocabulary of ", hp.n_vocab);
+        }
+    }
+    if (!request.positions.empty() && request.positions.size() != T) {
+        fail("a forward pass got ", request.positions.size(), " positions for ", T, " tokens");
+    }
+    int32_t previous = -1;
+    for (int32_t position : request.positions) {
+        if (position <= previous) {
+            fail("position ", position, " follows ", previous, ", expected strictly increasing positions from 0");
+        }
+        previous = position;
+    }
+    const int64_t last = request.positions.empty() ? static_cast<int64_t>(T) - 1 : request.positions.back();
+    if (request.kv == KvUse::store && last >= store_.n_ctx()) {
+        fail("position ", last, " does not fit into the context of ", store_.n_ctx(), " (-c)");
+    }
+    for (int32_t row : request.rows) {
+        if (row < 0 || static_cast<size_t>(row) >= T) {
+            fail("output row ", row, " is outside the ", T, " tokens given");
+        }
+    }
+    for (const TapPoint & point : request.taps) {
+        if (point.layer < 0 || point.layer >= hp.n_layer) {
+            fail("layer ", point.layer, " does not exist, the model has layers 0 to ", hp.n_layer - 1);
+        }
+    }
+}
+
+GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
+    GraphKey key;
+    key.n_streams = params_.n_streams;
+    key.n_tokens  = static_cast<int64_t>(request.tokens.size()) / key.n_streams;
+    key.output    = request.rows.empty() ? OutputKind::none : request.output;
+    key.n_rows    = request.output == OutputKind::none ? 0 : static_cast<int64_t>(request.rows.size());
+    key.kv        = request.kv;
+    key.taps      = request.taps;
+    if (request.kv == KvUse::store) {
+        const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);
+        key.n_kv             = std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
+        key.masked           = true;
+    } else {
+        key.n_kv   = key.n_tokens;
+        key.masked = model_->info().traits.attention != AttentionKind::full;
+    }
+    return key;
+}
+
+void GgmlEngine::prepare(const GraphKey & key) {
+    if (graph_ && graph_->key() == key) {
+        return;
+    }
+    graph_.reset();
+    ggml_backend_sched_reset(sched_.get());
+    graph_ = std::make_unique<Graph>(*model_, key, &store_, flash_, scratch_);
+    if (!ggml_backend_sched_alloc_graph(sched_.get(), graph_->cgraph())) {
+        graph_.reset();
+        fail_runtime("out of memory: the compute buffers for ", key.n_tokens, " tokens against ", key.n_kv,
+                     " keys could not be allocated");
+    }
+    stats_.n_graph_build++;
+}
+
+bool GgmlEngine::is_visible(int32_t query, int32_t key) const {
+    const Traits & traits = model_->info().traits;
+    switch (traits.attention) {
+        case AttentionKind::full: return true;
+        case AttentionKind::causal: return key <= query;
+        case AttentionKind::block_causal: return key / traits.block_length <= query / traits.block_length;
+    }
+    return false;
+}
+
+void GgmlEngine::set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions) {
+    const size_t      K      = static_cast<size_t>(mask->ne[0]);
+    const ggml_fp16_t open   = ggml_fp32_to_fp16(0.0f);
+    const ggml_fp16_t closed = ggml_fp32_to_fp16(-INFINITY);
+    const bool        stored = graph_->key().kv == KvUse::store;
+
+    mask_.resize(K * query_positions.size());
+    size_t at = 0;
+    for (int32_t query : query_positions) {
+        for (size_t column = 0; column < K; column++) {
+            const int32_t key    = stored ? static_cast<int32_t>(column) : positions_[column];
+            const bool    exists = !stored || store_.is_filled(key);
+            mask_[at++]          = exists && is_visible(query, key) ? open : closed;
+        }
+    }
+    ggml_backend_tensor_set(mask, mask_.data(), 0, mask_.size() * sizeof(ggml_fp16_t));
+}
+
+void GgmlEngine::set_inputs(const ForwardRequest & request) {
+    const GraphInputs & in = graph_->inputs();
+    const size_t        T  = positions_.size();
+    const size_t        S  = static_cast<size_t>(params_.n_streams);
+    const auto set_ints = [&](ggml_tensor * t) { ggml_backend_tensor_set(t, ints_.data(), 0, ints_.size() * sizeof(int32_t)); };
+
+    ggml_backend_tensor_set(in.tokens, request.tokens.data(), 0, request.tokens.size() * sizeof(int32_t));
+    ints_.clear();
+    for (size_t s = 0; s < S; s++) {
+        ints_.insert(ints_.end(), positions_.begin(), positions_.end());
+    }
+    if (in.positions->buffer != nullptr) { // absent from the graph when only the embedding is needed
+        set_ints(in.positions);
+    }
+    if (in.rows != nullptr && in.rows->buffer != nullptr) {
+        ints_.clear();
+        for (size_t s = 0; s < S; s++) {
+            for (int32_t row : request.rows) {
+                ints_.push_back(static_cast<int32_t>(s * T) + row);
+            }
+        }
+        set_ints(in.rows);
+    }
+    std::vector<int32_t> row_positions;
+    if (in.positions_rows != nullptr) {
+        for (int32_t row : request.rows) {
+            row_positions.push_back(positions_[static_cast<size_t>(row)]);
+        }
+        ints_.clear();
+        for (size_t s = 0; s < S; s++) {
+            ints_.insert(ints_.end(), row_positions.begin(), row_positions.end());
+        }
+        set_ints(in.positions_rows);
+    }
+    if (in.cells != nullptr) {
+        cells_.assign(positions_.begin(), positions_.end());
+        ggml_backend_tensor_set(in.cells, cells_.data(), 0, cells_.size() * sizeof(int64_t));
+    }
+    if (in.mask != nullptr && in.mask->buffer != nullptr) {
+        set_mask(in.mask, positions_);
+    }
+    if (in.mask_rows != nullptr) {
+        set_mask(in.mask_rows, row_positions);
+    }
+}
+
+const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
+    check(request);
+    positions_ = request.positions;
+    for (int32_t i = 0; request.positions.empty() && i < static_cast<int32_t>(request.tokens.size()) / params_.n_streams; i++) {
+        positions_.push_back(i);
+    }
+    prepare(make_key(request));
+    if (request.kv == KvUse::store) {
+        store_.fill(positions_);
+    }
+    set_inputs(request);
+    compute(request);
+    read_outputs(request);
+
+    stats_.n_forward++;
+    stats_.n_head_rows += graph_->outputs().logits != nullptr ? graph_->outputs().logits->ne[1] : 0;
+    stats_.n_query_rows_last += graph_->n_query_rows(model_->hparams().n_layer - 1);
+    return result_;
+}
+
+void GgmlEngine::compute(const ForwardRequest & request) {
+    current_   = &request;
+    tap_error_ = nullptr;
+    ggml_backend_sched_set_eval_callback(sched_.get(), graph_->taps().empty() ? nullptr : on_node, this);
+    const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), graph_->cgraph());
+    current_                 = nullptr;
+    if (tap_error_) {
+        std::rethrow_exception(tap_error_);
+    }
+    if (status != GGML_STATUS_SUCCESS) {
+        fail_runtime("the forward pass failed: ", ggml_status_to_string(status));
+    }
+}
+
+void GgmlEngine::read_outputs(const ForwardRequest & request) {
+    const GraphOutputs & out = graph_->outputs();
+    result_.logits.clear();
+    result_.summaries.clear();
+    if (request.output == OutputKind::logits && out.logits != nullptr) {
+        result_.logits.resize(static_cast<size_t>(ggml_nelements(out.logits)));
+        ggml_backend_tensor_get(out.logits, result_.logits.data(), 0, ggml_nbytes(out.logits));
+    } else if (request.output == OutputKind::summary && out.logits != nullptr) {
+        read_summaries();
+    }
+}
+
+void GgmlEngine::read_summaries() {
+    const GraphOutputs & out   = graph_->outputs();
+    const size_t         n     = static_cast<size_t>(out.top_ids->ne[1]);
+    const size_t         n_top = static_cast<size_t>(out.top_ids->ne[0]);
+    std::vector<int32_t> ids(n * n_top);
+    std::vector<float>   logits(n * n_top), probs(n * n_top), means(n);
+    ggml_backend_tensor_get(out.top_ids, ids.data(), 0, ggml_nbytes(out.top_ids));
+    ggml_backend_tensor_get(out.top_logits, logits.data(), 0, ggml_nbytes(out.top_logits));
+    ggml_backend_tensor_get(out.top_probs, probs.data(), 0, ggml_nbytes(out.top_probs));
+    ggml_backend_tensor_get(out.mean_logit, means.data(), 0, ggml_nbytes(out.mean_logit));
+
+    result_.summaries.resize(n);
+    for (size_t i = 0; i < n; i++) {
+        const size_t a = i * n_top, b = a + n_top - 1;
+        const bool   b_wins = logits[b] > logits[a] || (logits[b] == logits[a] && ids[b] < ids[a]);
+        const size_t best   = b_wins ? b : a;
+        RowSummary & row    = result_.summaries[i];
+        row.id              = ids[best];
+        row.prob            = probs[best];
+        row.margin          = n_top > 1 ? probs[best] - probs[a + b - best] : 1.0f;
+        row.entropy         = std::max(0.0f, logits[best] - std::log(probs[best]) - means[i]);
+    }
+}
+
+int32_t GgmlEngine::n_keys() const {
+    return graph_->key().kv == KvUse::store ? store_.length() : static_cast<int32_t>(positions_.size());
+}
+
+bool GgmlEngine::on_node(ggml_tensor * tensor, bool ask, void * self) {
+    GgmlEngine & engine = *static_cast<GgmlEngine *>(self);
+    const auto & taps   = engine.graph_->taps();
+    const auto   node   = std::find_if(taps.begin(), taps.end(), [&](const TapNode & n) { return n.tensor == tensor; });
+    if (node == taps.end()) {
+        return !ask;
+    }
+    if (ask) {
+        return true;
+    }
+    try {
+        engine.deliver(*node, *engine.current_);
+        return true;
+    } catch (...) { // must not pass through ggml's C code
+        engine.tap_error_ = std::current_exception();
+        return false;
+    }
+}
+
+// Hands over one stream after the other, padding removed.
+void GgmlEngine::deliver(const TapNode & node, const ForwardRequest & request) {
+    const ggml_tensor * t = node.tensor;
+    tap_data_.resize(static_cast<size_t>(ggml_nelements(t)));
+    ggml_backend_tensor_get(t, tap_data_.data(), 0, ggml_nbytes(t));
+
+    // [inner, middle, outer, S] in ggml's order; which of them counts keys depends on the tap
+    std::array<int64_t, 4> ne   = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] };
+    std::array<int64_t, 4> kept = ne;
+    switch (node.point.tap) {
+        case Tap::attn_scores:
+        case Tap::pattern: kept[0] = n_keys(); break;
+        case Tap::rot_k:
+        case Tap::v: kept[1] = n_keys(); break;
+        case Tap::rot_q: break;
+        case Tap::resid_post: // [E, T·S]
+            ne   = { t->ne[0], t->ne[1] / params_.n_streams, 1, params_.n_streams };
+            kept = ne;
+            break;
+    }
+    const float scale = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
+    tap_trimmed_.resize(static_cast<size_t>(kept[0] * kept[1] * kept[2]));
+    for (int64_t s = 0; s < ne[3]; s++) {
+        float * to = tap_trimmed_.data();
+        for (int64_t outer = 0; outer < kept[2]; outer++) {
+            for (int64_t middle = 0; middle < kept[1]; middle++) {
+                const float * from = tap_data_.data() + ((s * ne[2] + outer) * ne[1] + middle) * ne[0];
+                std::copy(from, from + kept[0], to);
+                if (node.point.tap == Tap::attn_scores) {
+                    const int32_t query = positions_[static_cast<size_t>(middle)];
+                    for (int64_t column = 0; column < kept[0]; column++) {
+                        const bool    stored = graph_->key().kv == KvUse::store;
+                        const int32_t key = stored ? static_cast<int32_t>(column) : positions_[static_cast<size_t>(column)];
+                        const bool    exists = !stored || store_.is_filled(key);
+                        to[column] = exists && is_visible(query, key) ? to[column] * scale
+                                                                      : -std::numeric_limits<float>::infinity();
+                    }
+                }
+                to += kept[0];
+            }
+        }
+        TapEvent event;
+        event.point  = node.point;
+        event.stream = static_cast<int32_t>(s);
+        event.shape  = { kept[2], kept[1], kept[0] };
+        event.data   = tap_trimmed_.data();
+        request.sink(event);
+    }
+}
+
+} // namespace buoy

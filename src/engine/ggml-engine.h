@@ -1,0 +1,63 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "graph/graph.h"
+#include "graph/kv-store.h"
+#include "model/model.h"
+
+#include <exception>
+#include <memory>
+
+namespace buoy {
+
+// Our engine: the model's graph on ggml's scheduler.
+class GgmlEngine : public Engine {
+public:
+    GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params);
+
+    const ModelInfo &     info() const override { return model_->info(); }
+    const ForwardResult & forward(const ForwardRequest & request) override;
+    void                  kv_truncate(int32_t first) override { store_.truncate(first); }
+    int32_t               n_ctx() const override { return store_.n_ctx(); }
+    EngineStats           stats() const override;
+
+private:
+    void     check(const ForwardRequest & request) const;
+    GraphKey make_key(const ForwardRequest & request) const;
+    void     prepare(const GraphKey & key);
+    void     set_inputs(const ForwardRequest & request);
+    void     set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions);
+    void     compute(const ForwardRequest & request);
+    void     read_outputs(const ForwardRequest & request);
+    void     read_summaries();
+    void     deliver(const TapNode & node, const ForwardRequest & request);
+    static bool on_node(ggml_tensor * tensor, bool ask, void * self);
+
+    bool    is_visible(int32_t query, int32_t key) const;
+    int32_t n_keys() const; // without padding
+
+    std::unique_ptr<const Model>  model_;
+    EngineParams                  params_;
+    std::vector<ggml_backend_ptr> backends_;
+    ggml_backend_sched_ptr        sched_;
+    KvStore                       store_;
+    std::vector<bool>             flash_; // per layer
+    int64_t                       kv_pad_;
+
+    std::vector<uint8_t>   scratch_;
+    std::unique_ptr<Graph> graph_;
+
+    // host side of the inputs, kept to avoid allocating in every step
+    std::vector<int32_t>     positions_; // [T]
+    std::vector<int32_t>     ints_;
+    std::vector<int64_t>     cells_;
+    std::vector<ggml_fp16_t> mask_;
+    std::vector<float>       tap_data_, tap_trimmed_;
+
+    const ForwardRequest * current_ = nullptr; // while computing, for the tap callback
+    std::exception_ptr     tap_error_;
+    ForwardResult          result_;
+    EngineStats            stats_;
+};
+
+} // namespace buoy

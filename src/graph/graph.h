@@ -1,0 +1,118 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "model/arch.h"
+
+#include <ggml-cpp.h>
+
+#include <cstdint>
+#include <vector>
+
+// Letters: T tokens, Tq query rows, K keys, R rows asked for, S streams, E width, H/Hkv heads, D head dimension, F ffn width,
+// V vocabulary. Shapes in comments are ggml's, innermost dimension first. Streams lie behind each other: token t of
+// stream s is column s·T + t.
+
+namespace buoy {
+
+class KvStore;
+class Model;
+
+// Everything that decides a graph's structure. Two requests with equal keys run the same graph.
+struct GraphKey {
+    int64_t               n_tokens  = 0; // T
+    int64_t               n_streams = 1; // S
+    int64_t               n_rows    = 0; // R
+    int64_t               n_kv      = 0; // K
+    bool                  masked    = false;
+    KvUse                 kv        = KvUse::none;
+    OutputKind            output    = OutputKind::logits;
+    std::vector<TapPoint> taps;
+
+    bool operator==(const GraphKey & other) const;
+    bool has_tap(Tap tap, int32_t layer) const;
+};
+
+// Tensors the engine fills before a run; those a graph does not need are null.
+struct GraphInputs {
+    ggml_tensor * tokens         = nullptr; // i32 [T·S]
+    ggml_tensor * positions      = nullptr; // i32 [T·S]
+    ggml_tensor * mask           = nullptr; // f16 [K, T], 0 or -inf
+    ggml_tensor * rows           = nullptr; // i32 [R·S], columns of the rows asked for
+    ggml_tensor * positions_rows = nullptr; // i32 [R·S]
+    ggml_tensor * mask_rows      = nullptr; // f16 [K, R]
+    ggml_tensor * cells          = nullptr; // i64 [T], where to store K and V
+};
+
+// Tensors the engine reads after a run.
+struct GraphOutputs {
+    ggml_tensor * logits     = nullptr; // [V, R·S]
+    ggml_tensor * top_ids    = nullptr; // i32 [2, R·S], the two largest, in any order
+    ggml_tensor * top_logits = nullptr; // [1, 2, R·S]
+    ggml_tensor * top_probs  = nullptr; // [1, 2, R·S]
+    ggml_tensor * mean_logit = nullptr; // [1, R·S], the logits' expectation under their softmax
+};
+
+struct TapNode {
+    TapPoint      point;
+    ggml_tensor * tensor;
+};
+
+// One forward pass as a ggml graph. Architectures call the building blocks; the constructor calls the architecture.
+class Graph {
+public:
+    // flash: per layer, whether the fused attention is to be used. scratch holds the graph's own metadata.
+    Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash,
+          std::vector<uint8_t> & scratch);
+
+    static size_t scratch_size(int32_t n_layer);
+    static size_t node_limit(int32_t n_layer);
+
+    const GraphKey &             key() const { return key_; }
+    const GraphInputs &          inputs() const { return inputs_; }
+    const GraphOutputs &         outputs() const { return outputs_; }
+    const std::vector<TapNode> & taps() const { return taps_; }
+    ggml_cgraph *                cgraph() const { return graph_; }
+    int64_t                      n_query_rows(int32_t il) const; // Tq·S
+
+    // Building blocks.
+    const LayerWeights & layer(int32_t il) const;
+    ggml_tensor *        rms_norm(ggml_tensor * x, ggml_tensor * weight);
+    ggml_tensor *        linear(const Linear & part, ggml_tensor * x);
+    ggml_tensor *        add(ggml_tensor * a, ggml_tensor * b);
+    ggml_tensor *        swiglu(ggml_tensor * gate, ggml_tensor * up);
+    ggml_tensor *        heads(ggml_tensor * x);                  // [n·D, T·S] -> [D, n, T·S]
+    ggml_tensor *        query_rows(int32_t il, ggml_tensor * x); // in the last layer only what was asked for
+    ggml_tensor *        rope_q(int32_t il, ggml_tensor * q);
+    ggml_tensor *        rope_k(int32_t il, ggml_tensor * k);
+
+    // q [D, H, Tq·S], k and v [D, Hkv, T·S] -> [H·D, Tq·S]; stores k and v when the request says so.
+    ggml_tensor * attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
+    // The part of it that remains when nobody asked for a row of this layer.
+    void store_only(int32_t il, ggml_tensor * k, ggml_tensor * v);
+
+private:
+    bool          rows_restricted(int32_t il) const;
+    ggml_tensor * input(ggml_type type, int64_t ne0, int64_t ne1, const char * name);
+    ggml_tensor * rope(int32_t il, ggml_tensor * x, ggml_tensor * positions);
+    ggml_tensor * plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask);
+    ggml_tensor * flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask);
+    ggml_tensor * by_head(ggml_tensor * x); // [D, n, T·S] -> [D, T, n, S]
+    void          tap(Tap kind, int32_t il, ggml_tensor * x);
+    void          tap_copy(Tap kind, int32_t il, ggml_tensor * x);
+    void          build_head(ggml_tensor * x);
+    void          build_summary();
+
+    const Model &             model_;
+    const HParams &           hp_;
+    GraphKey                  key_;
+    KvStore *                 store_;
+    const std::vector<bool> & flash_;
+    ggml_context_ptr          ctx_;
+    ggml_cgraph *             graph_ = nullptr;
+    GraphInputs               inputs_;
+    GraphOutputs              outputs_;
+    std::vector<TapNode>      taps_;
+    bool                      last_layer_tapped_ = false;
+};
+
+} // namespace buoy

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "model/hparams.h"
+#include "model/weights.h"
+
+#include <string>
+#include <vector>
+
+namespace buoy {
+
+class Graph;
+class WeightLoader;
+
+// One architecture: what it assumes, which tensors it has, and the two halves of its block.
+// Embedding, the loop over blocks and the LM head are common to all (graph/graph.cpp).
+struct Arch {
+    const char * name;
+    ArchDefaults defaults;
+
+    void (*load_layer)(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer);
+
+    // Both take and return the residual stream, [E, T·S]. In the last layer the attention half keeps only the rows
+    // somebody asked for, and returns null when there are none.
+    ggml_tensor * (*attention)(Graph & g, int32_t il, ggml_tensor * x);
+    ggml_tensor * (*ffn)(Graph & g, int32_t il, ggml_tensor * x);
+};
+
+extern const Arch arch_llada;
+extern const Arch arch_dream;
+extern const Arch arch_llama;
+extern const Arch arch_qwen2;
+extern const Arch arch_qwen3;
+
+// Null where the name is not ours.
+const Arch * find_arch(const std::string & name);
+
+std::vector<std::string> arch_names();
+
+} // namespace buoy

@@ -1,0 +1,20 @@
+// Dream-7B, Dream-Coder, DiffuCoder (arXiv 2508.15487): Qwen2.5's block made bidirectional; row i still predicts token i + 1.
+
+#include "graph/blocks.h"
+#include "model/arch.h"
+#include "model/loader.h"
+
+namespace buoy {
+
+namespace {
+
+void load_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
+    loader.attention(il, hp, layer);
+    loader.swiglu(il, hp, layer);
+}
+
+} // namespace
+
+const Arch arch_dream = { "dream", { RopeKind::neox, AttentionKind::full, true }, load_layer, self_attention, swiglu_ffn };
+
+} // namespace buoy

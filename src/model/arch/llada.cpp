@@ -1,0 +1,20 @@
+// LLaDA-8B, LLaDA-1.5 (arXiv 2502.09992): Llama's block, attention sees both ways, row i predicts token i.
+
+#include "graph/blocks.h"
+#include "model/arch.h"
+#include "model/loader.h"
+
+namespace buoy {
+
+namespace {
+
+void load_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
+    loader.attention(il, hp, layer);
+    loader.swiglu(il, hp, layer);
+}
+
+} // namespace
+
+const Arch arch_llada = { "llada", { RopeKind::norm, AttentionKind::full, false }, load_layer, self_attention, swiglu_ffn };
+
+} // namespace buoy

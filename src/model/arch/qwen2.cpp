@@ -1,0 +1,20 @@
+// Qwen2 and Qwen2.5: Llama's block with a bias on Q, K and V, and RoPE over the two halves of a head.
+
+#include "graph/blocks.h"
+#include "model/arch.h"
+#include "model/loader.h"
+
+namespace buoy {
+
+namespace {
+
+void load_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
+    loader.attention(il, hp, layer);
+    loader.swiglu(il, hp, layer);
+}
+
+} // namespace
+
+const Arch arch_qwen2 = { "qwen2", { RopeKind::neox, AttentionKind::causal, true }, load_layer, self_attention, swiglu_ffn };
+
+} // namespace buoy

@@ -1,0 +1,272 @@
+#include "model/loader.h"
+
+#include "buoy/error.h"
+
+#include <algorithm>
+
+namespace buoy {
+
+namespace {
+
+constexpr uint64_t tensor_alignment = 32;    // GGUF's default, and what ggml's CPU buffers promise
+constexpr uint64_t page_alignment   = 16384; // the largest page size a device may insist on
+
+std::string layer_name(const char * pattern, int32_t il) {
+    std::string name = pattern;
+    const auto  at   = name.find("%d");
+    if (at != std::string::npos) {
+        name.replace(at, 2, std::to_string(il));
+    }
+    return name;
+}
+
+std::string shape_text(const std::vector<int64_t> & shape) {
+    std::string text = "[";
+    for (size_t i = 0; i < shape.size(); i++) {
+        text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+    }
+    return text + "]";
+}
+
+std::vector<int64_t> tensor_shape(const GgufTensor & tensor) {
+    return { tensor.ne.begin(), tensor.ne.begin() + tensor.n_dims };
+}
+
+// Shapes agree when they differ at most by trailing ones.
+bool same_shape(const GgufTensor & tensor, const std::vector<int64_t> & shape) {
+    for (size_t i = 0; i < tensor.ne.size(); i++) {
+        if (tensor.ne[i] != (i < shape.size() ? shape[i] : 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// A stand-in for the operation a weight is used in, to ask a device whether it can do that.
+ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
+    constexpr int64_t n_rows = 32;
+    switch (use) {
+        case WeightUse::lookup: return ggml_get_rows(ctx, w, ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_rows));
+        case WeightUse::matmul: return ggml_mul_mat(ctx, w, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, w->ne[0], n_rows));
+        case WeightUse::multiply: return ggml_mul(ctx, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, w->ne[0], n_rows), w);
+        case WeightUse::add: return ggml_add(ctx, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, w->ne[0], n_rows), w);
+        case WeightUse::rope:
+            return ggml_rope_ext(ctx, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 2 * w->ne[0], 1, n_rows),
+                                 ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_rows), w, static_cast<int>(2 * w->ne[0]), 0, 0,
+                                 10000.0f, 1.0f, 0.0f, 1.0f, 32.0f, 1.0f);
+    }
+    return nullptr;
+}
+
+} // namespace
+
+WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, bool use_mmap, bool use_repack)
+    : file_(file), placement_(placement), use_mmap_(use_mmap), use_repack_(use_repack) {}
+
+const GgufTensor * WeightLoader::look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use,
+                                         bool must) const {
+    const GgufTensor * tensor = file_.find_tensor(name);
+    if (tensor == nullptr) {
+        if (must) {
+            fail(file_.paths()[0], ": tensor '", name, "' is missing");
+        }
+        return nullptr;
+    }
+    const std::string & path = file_.paths()[static_cast<size_t>(tensor->file)];
+    if (!same_shape(*tensor, shape)) {
+        fail(path, ": tensor '", name, "' has shape ", shape_text(tensor_shape(*tensor)), ", expected ", shape_text(shape));
+    }
+    // the backends' element-wise kernels want F32 here, and every converter writes it
+    if (use != WeightUse::matmul && use != WeightUse::lookup && tensor->type != GGML_TYPE_F32) {
+        fail(path, ": tensor '", name, "' has type ", ggml_type_name(tensor->type), ", expected f32");
+    }
+    return tensor;
+}
+
+ggml_tensor * WeightLoader::required(const char * name, std::initializer_list<int64_t> shape, WeightUse use, int32_t il) {
+    return declare(look_up(layer_name(name, il), shape, use, true), 0, shape, use, il);
+}
+
+ggml_tensor * WeightLoader::optional(const char * name, std::initializer_list<int64_t> shape, WeightUse use, int32_t il) {
+    const GgufTensor * source = look_up(layer_name(name, il), shape, use, false);
+    return source == nullptr ? nullptr : declare(source, 0, shape, use, il);
+}
+
+Linear WeightLoader::linear(const char * base, int64_t n_in, int64_t n_out, int32_t il) {
+    const std::string name = base;
+    Linear            part;
+    part.w     = required((name + ".weight").c_str(), { n_in, n_out }, WeightUse::matmul, il);
+    part.bias  = optional((name + ".bias").c_str(), { n_out }, WeightUse::add, il);
+    part.scale = optional((name + ".scale").c_str(), { 1 }, WeightUse::multiply, il);
+    return part;
+}
+
+Linear WeightLoader::fused_part(int32_t il, int64_t n_in, int64_t n_out, int64_t row_first, int64_t row_count) {
+    const std::string  base = layer_name("blk.%d.attn_qkv", il);
+    const GgufTensor * w    = look_up(base + ".weight", { n_in, n_out }, WeightUse::matmul, true);
+    const GgufTensor * bias = look_up(base + ".bias", { n_out }, WeightUse::add, false);
+
+    Linear part;
+    part.w = declare(w, ggml_row_size(w->type, n_in) * static_cast<size_t>(row_first), { n_in, row_count }, WeightUse::matmul, il);
+    if (bias != nullptr) {
+        part.bias = declare(bias, sizeof(float) * static_cast<size_t>(row_first), { row_count }, WeightUse::add, il);
+    }
+    return part;
+}
+
+void WeightLoader::attention(int32_t il, const HParams & hp, LayerWeights & layer) {
+    const int64_t E = hp.n_embd, n_q = int64_t(hp.head_dim) * hp.n_head, n_kv = int64_t(hp.head_dim) * hp.n_head_kv;
+
+    layer.attn_norm = required("blk.%d.attn_norm.weight", { E }, WeightUse::multiply, il);
+    if (file_.find_tensor(layer_name("blk.%d.attn_qkv.weight", il)) != nullptr) {
+        const int64_t n_all = n_q + 2 * n_kv; // the rows of Q, then of K, then of V
+        layer.q = fused_part(il, E, n_all, 0, n_q);
+        layer.k = fused_part(il, E, n_all, n_q, n_kv);
+        layer.v = fused_part(il, E, n_all, n_q + n_kv, n_kv);
+    } else {
+        layer.q = linear("blk.%d.attn_q", E, n_q, il);
+        layer.k = linear("blk.%d.attn_k", E, n_kv, il);
+        layer.v = linear("blk.%d.attn_v", E, n_kv, il);
+    }
+    layer.o = linear("blk.%d.attn_output", n_q, E, il);
+}
+
+void WeightLoader::swiglu(int32_t il, const HParams & hp, LayerWeights & layer) {
+    layer.ffn_norm = required("blk.%d.ffn_norm.weight", { hp.n_embd }, WeightUse::multiply, il);
+    layer.gate     = linear("blk.%d.ffn_gate", hp.n_embd, hp.n_ff, il);
+    layer.up       = linear("blk.%d.ffn_up", hp.n_embd, hp.n_ff, il);
+    layer.down     = linear("blk.%d.ffn_down", hp.n_ff, hp.n_embd, il);
+}
+
+ggml_backend_buffer_type_t WeightLoader::choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const {
+    const auto candidates = placement_.buffer_types(il, use_repack_ && use == WeightUse::matmul);
+    for (const auto & [device, buft] : candidates) {
+        ggml_context_ptr ctx{ ggml_init({ ggml_tensor_overhead() * 8, nullptr, true }) };
+        ggml_tensor *    w = ggml_dup_tensor(ctx.get(), like);
+        ggml_tensor *    op = sample_op(ctx.get(), w, use);
+        // repacked layouts are recognised by the buffer a weight is in, so it gets an empty one for the question
+        ggml_backend_buffer_ptr empty{ ggml_backend_buft_alloc_buffer(buft, 0) };
+        w->buffer = empty.get();
+        if (ggml_backend_dev_supports_op(device, op)) {
+            return buft;
+        }
+    }
+    return candidates.back().second;
+}
+
+ggml_context * WeightLoader::context(ggml_backend_buffer_type_t buft) {
+    ggml_context_ptr & ctx = contexts_[buft];
+    if (!ctx) {
+        // each tensor once as it is or in three parts, and once more for a tied head or another device's RoPE factors
+        ctx.reset(ggml_init({ ggml_tensor_overhead() * (file_.tensors().size() * 4 + 8), nullptr, true }));
+    }
+    return ctx.get();
+}
+
+ggml_tensor * WeightLoader::declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape,
+                                    WeightUse use, int32_t il) {
+    ggml_context_ptr scratch{ ggml_init({ ggml_tensor_overhead() * 2, nullptr, true }) };
+    ggml_tensor * like = ggml_new_tensor(scratch.get(), source->type, static_cast<int>(shape.size()), shape.data());
+    ggml_backend_buffer_type_t buft = choose_buffer(like, use, il);
+
+    ggml_tensor *& tensor = declared_[{ source, skip, buft }];
+    if (tensor == nullptr) {
+        tensor = ggml_dup_tensor(context(buft), like);
+        ggml_set_name(tensor, source->name.c_str());
+        pending_[buft].push_back({ tensor, source, skip });
+    }
+    return tensor;
+}
+
+// Lets the weights of one buffer type point into the mapped files. What can't (alignment, device) is left for place_copied.
+void WeightLoader::place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & memory) const {
+    const auto & devices = placement_.devices();
+    const auto   device  = std::find_if(devices.begin(), devices.end(),
+                                        [&](ggml_backend_dev_t dev) { return ggml_backend_dev_buffer_type(dev) == buft; });
+    ggml_backend_dev_props props{};
+    if (device != devices.end()) {
+        ggml_backend_dev_get_props(*device, &props);
+    }
+    if (!props.caps.buffer_from_host_ptr) {
+        return;
+    }
+    for (int index = 0; index < static_cast<int>(file_.paths().size()); index++) {
+        std::vector<const Pending *> group;
+        uint64_t                     first = UINT64_MAX, last = 0;
+        size_t                       largest = 0;
+        for (const Pending & p : pending_.at(buft)) {
+            const uint64_t at = p.source->offset + p.skip;
+            if (p.source->file == index && at % tensor_alignment == 0) {
+                group.push_back(&p);
+                first   = std::min(first, at / page_alignment * page_alignment);
+                last    = std::max(last, at + ggml_nbytes(p.tensor));
+                largest = std::max(largest, ggml_nbytes(p.tensor));
+            }
+        }
+        if (group.empty()) {
+            continue;
+        }
+        FileMapping mapping = file_.file(index).map();
+        auto *      base    = const_cast<uint8_t *>(mapping.data()); // ggml has one pointer type; weights are never written
+        ggml_backend_buffer_ptr buffer{ ggml_backend_dev_buffer_from_host_ptr(*device, base + first, last - first, largest) };
+        if (!buffer) {
+            continue;
+        }
+        for (const Pending * p : group) {
+            ggml_backend_tensor_alloc(buffer.get(), p->tensor, base + p->source->offset + p->skip);
+        }
+        memory.buffers.push_back(std::move(buffer));
+        memory.mappings.push_back(std::move(mapping));
+    }
+}
+
+void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & memory) const {
+    uint64_t                     needed = 0;
+    std::vector<const Pending *> group;
+    for (const Pending & p : pending_.at(buft)) {
+        if (p.tensor->buffer == nullptr) {
+            group.push_back(&p);
+            needed += ggml_nbytes(p.tensor);
+        }
+    }
+    if (group.empty()) {
+        return;
+    }
+    ggml_backend_buffer_ptr buffer{ ggml_backend_alloc_ctx_tensors_from_buft(contexts_.at(buft).get(), buft) };
+    if (!buffer) {
+        fail_runtime(file_.paths()[0], ": out of memory: the weights need ", (needed >> 20) + 1, " MiB of ",
+                     ggml_backend_buft_name(buft));
+    }
+    std::vector<uint8_t> staging;
+    for (const Pending * p : group) {
+        staging.resize(ggml_nbytes(p->tensor));
+        file_.file(p->source->file).read(p->source->offset + p->skip, staging.data(), staging.size());
+        ggml_backend_tensor_set(p->tensor, staging.data(), 0, staging.size());
+    }
+    memory.buffers.push_back(std::move(buffer));
+}
+
+WeightMemory WeightLoader::load(const ProgressCallback & progress) {
+    WeightMemory memory;
+    size_t       n_done = 0;
+    for (const auto & [buft, group] : pending_) {
+        if (use_mmap_) {
+            place_mapped(buft, memory);
+        }
+        place_copied(buft, memory);
+        n_done += group.size();
+        if (progress && !progress(static_cast<float>(n_done) / static_cast<float>(declared_.size()))) {
+            fail_runtime(file_.paths()[0], ": loading was cancelled");
+        }
+    }
+    for (ggml_backend_buffer_ptr & buffer : memory.buffers) {
+        ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    }
+    for (auto & entry : contexts_) {
+        memory.contexts.push_back(std::move(entry.second));
+    }
+    file_.check_size();
+    return memory;
+}
+
+} // namespace buoy

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "buoy/model.h"
+#include "model/arch.h"
+#include "model/loader.h"
+
+#include <memory>
+
+namespace buoy {
+
+// A loaded model of an architecture that is ours: numbers, weights, and where they are. Immutable.
+class Model {
+public:
+    Model(const GgufFile & file, const Arch & arch, const ModelParams & params);
+
+    const ModelInfo & info() const { return info_; }
+    const HParams &   hparams() const { return hparams_; }
+    const Arch &      arch() const { return arch_; }
+    const Weights &   weights() const { return weights_; }
+    const Placement & placement() const { return placement_; }
+
+private:
+    const Arch & arch_;
+    HParams      hparams_;
+    Placement    placement_;
+    ModelInfo    info_;
+    Weights      weights_;
+    WeightMemory memory_;
+};
+
+} // namespace buoy
