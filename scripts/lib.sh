@@ -1,0 +1,129 @@
+# What the scripts share; sourced, not run.
+# shellcheck shell=bash
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd "$ROOT"
+
+say() { printf 'buoy: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+is_ci() { [ -n "${CI:-}" ]; }
+
+cores() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
+
+pin() { sed -n "s/^set($1 *\"\(.*\)\").*/\1/p" ggml/pin.cmake; }
+
+# Is the pinned llama.cpp already on this machine, so that nothing must be fetched?
+have_tree() {
+    [ -n "${BUOY_LLAMA_CPP_DIR:-}" ] && return 0
+    local cache="${XDG_CACHE_HOME:-$HOME/.cache}/buoy" tree
+    tree="$(pin BUOY_PIN_TREE)"
+    [ -d "$cache/llama.cpp-$(pin BUOY_PIN_VERSION)-${tree:0:12}" ]
+}
+
+# npm brings hundreds of packages with it on Debian: only ask for it where git can't reach upstream.
+upstream_reachable() {
+    command -v git >/dev/null || return 1
+    local limit=()
+    command -v timeout >/dev/null && limit=(timeout 20)
+    GIT_TERMINAL_PROMPT=0 "${limit[@]+"${limit[@]}"}" \
+        git ls-remote --exit-code --tags "$(pin BUOY_PIN_GIT_URL)" "$(pin BUOY_PIN_GIT_TAG)" >/dev/null 2>&1
+}
+
+# Runs a command as root: as we are, with sudo that does not ask, or asking where somebody is there to answer.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    elif command -v sudo >/dev/null && [ -t 0 ] && ! is_ci; then
+        sudo "$@"
+    else
+        die "needs root for: $*"
+    fi
+}
+
+apt_has() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+
+# Only what is missing: a tool may be there without its package, a header-only library is asked of dpkg.
+apt_missing() {
+    local package
+    for package in "$@"; do
+        case "$package" in
+            cmake | git | npm | g++ | clang-format) command -v "$package" >/dev/null || echo "$package" ;;
+            ninja-build) command -v ninja >/dev/null || echo "$package" ;;
+            python3-numpy) python3 -c 'import numpy' 2>/dev/null || echo "$package" ;;
+            *) apt_has "$package" || echo "$package" ;;
+        esac
+    done
+}
+
+apt_install() {
+    local missing
+    missing="$(apt_missing "$@" | tr '\n' ' ')"
+    [ -n "${missing// /}" ] || return 0
+    say "installing $missing"
+    # shellcheck disable=SC2086
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; then
+        as_root apt-get update -qq
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+    fi
+}
+
+brew_install() {
+    local name missing=()
+    for name in "$@"; do
+        brew list --formula "$name" >/dev/null 2>&1 || missing+=("$name")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    say "installing ${missing[*]}"
+    brew install --quiet "${missing[@]}"
+}
+
+# install_packages build|test: installs what building (and testing) needs and is not there.
+install_packages() {
+    local for_tests=no
+    [ "$1" = test ] && for_tests=yes
+    if [ "$(uname -s)" = Darwin ]; then
+        command -v brew >/dev/null || die "install Homebrew (https://brew.sh) or by hand: cmake ninja cli11 doctest"
+        command -v c++ >/dev/null || die "install the command line tools: xcode-select --install"
+        brew_install cmake ninja cli11
+        [ $for_tests = no ] || brew_install doctest clang-format numpy
+    elif command -v apt-get >/dev/null; then
+        local packages=(cmake ninja-build g++ git libcli11-dev zlib1g-dev)
+        [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy)
+        have_tree || packages+=(ca-certificates)
+        apt_install "${packages[@]}"
+        if ! have_tree && ! command -v npm >/dev/null && ! upstream_reachable; then
+            apt_install npm
+        fi
+    else
+        check_tools $for_tests
+    fi
+}
+
+# Neither apt nor Homebrew: say everything that is missing at once.
+check_tools() {
+    local tool missing=()
+    for tool in cmake ninja c++ git; do
+        command -v "$tool" >/dev/null || missing+=("$tool")
+    done
+    if command -v c++ >/dev/null; then
+        local header headers=(zlib.h CLI/CLI.hpp)
+        [ "$1" = no ] || headers+=(doctest/doctest.h)
+        for header in "${headers[@]}"; do
+            echo "#include <$header>" | c++ -std=c++17 -E -x c++ - >/dev/null 2>&1 || missing+=("<$header>")
+        done
+    fi
+    [ "$1" = no ] || command -v clang-format >/dev/null || missing+=(clang-format)
+    [ ${#missing[@]} = 0 ] || die "please install: ${missing[*]} (CMake 3.22, a C++17 compiler, Ninja, git, zlib, CLI11; for tests doctest, clang-format)"
+}
+
+# build PRESET [-Dname=value…]: configures and builds one preset.
+build() {
+    local preset="$1"
+    shift
+    cmake --preset "$preset" "$@"
+    cmake --build --preset "$preset" --parallel "$(cores)"
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds and tests everything; ends with CTest's summary, of the first run that fails or of the last one.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage() {
+    cat <<'TEXT'
+usage: scripts/test.sh [--fast] [--label main|model|slow|fuzz]
+  --fast     without the sanitizers
+  --label X  only the tests with that label
+TEXT
+}
+
+sanitizers=yes
+ctest_args=(--output-on-failure --no-tests=error)
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --fast) sanitizers=no ;;
+        --label)
+            [ $# -gt 1 ] || { usage >&2; die "--label needs a value"; }
+            ctest_args+=(--label-regex "^$2\$")
+            shift
+            ;;
+        -h | --help) usage; exit 0 ;;
+        *) usage >&2; die "unknown argument: $1" ;;
+    esac
+    shift
+done
+
+install_packages test
+build default -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
+if [ $sanitizers = yes ]; then
+    build sanitize -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
+    say "tests under AddressSanitizer and UBSan"
+    ctest --preset sanitize "${ctest_args[@]}"
+fi
+say "tests"
+ctest --preset default "${ctest_args[@]}"
