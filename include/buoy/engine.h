@@ -74,10 +74,11 @@ struct ForwardRequest {
 
 // What greedy and threshold decoding need of a row, reduced on the device so that V floats never travel.
 struct RowSummary {
-    int32_t id      = 0; // argmax, the lowest index on a tie
-    float   prob    = 0; // softmax probability of id over the full vocabulary
-    float   margin  = 0; // prob minus the second largest probability
-    float   entropy = 0; // in nats
+    int32_t id        = 0; // argmax
+    int32_t second_id = 0; // the runner-up
+    float   prob      = 0; // softmax probability of id over the full vocabulary
+    float   margin    = 0; // prob minus the runner-up's
+    float   entropy   = 0; // in nats
 };
 
 struct ForwardResult {

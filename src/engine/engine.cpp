@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "engine/ggml-engine.h"
+#include "engine/llama-handles.h"
 
 namespace buoy {
 
@@ -19,6 +20,7 @@ std::string tap_name(Tap tap, int32_t layer) {
 }
 
 std::unique_ptr<Engine> load_engine(const ModelParams & model, const EngineParams & params) {
+    const LlamaScope  quiet(model.log); // ggml's own messages go where ours go
     const GgufFile    file = GgufFile::open(model.path);
     const std::string name = file.require_string("general.architecture");
     const Arch *      arch = find_arch(name);

@@ -298,6 +298,7 @@ void GgmlEngine::read_summaries() {
         const size_t best   = b_wins ? b : a;
         RowSummary & row    = result_.summaries[i];
         row.id              = ids[best];
+        row.second_id       = ids[a + b - best];
         row.prob            = probs[best];
         row.margin          = n_top > 1 ? probs[best] - probs[a + b - best] : 1.0f;
         row.entropy         = std::max(0.0f, logits[best] - std::log(probs[best]) - means[i]);
