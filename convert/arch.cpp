@@ -1,0 +1,57 @@
+#include "arch.h"
+
+#include "buoy/error.h"
+
+namespace buoy {
+
+ArchMapping find_mapping(const HfJson & config) {
+    const std::string wanted = hf_architecture(config);
+    std::string       known;
+    for (ArchMapping & mapping : std::vector<ArchMapping>{llada_mapping(), dream_mapping(), llama_mapping(),
+                                                          qwen2_mapping(), qwen3_mapping()}) {
+        for (const char * name : mapping.hf_names) {
+            if (wanted == name) {
+                return std::move(mapping);
+            }
+            known += concat(known.empty() ? "" : ", ", name);
+        }
+    }
+    fail(config.path(), ": architecture '", wanted, "' is not known; known: ", known);
+}
+
+std::vector<TensorRule> transformer_rules(Reorder reorder_q, Reorder reorder_k) {
+    return {
+        {"model.norm.weight", "output_norm.weight", Dim::embd},
+        {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight", Dim::embd},
+        {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight", Dim::q, Dim::embd, reorder_q},
+        {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight", Dim::kv, Dim::embd, reorder_k},
+        {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight", Dim::kv, Dim::embd},
+        {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight", Dim::embd, Dim::q},
+        {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight", Dim::embd},
+        {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight", Dim::ff, Dim::embd},
+        {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight", Dim::ff, Dim::embd},
+        {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight", Dim::embd, Dim::ff},
+    };
+}
+
+std::vector<TensorRule> qkv_bias_rules(Reorder reorder_q, Reorder reorder_k, Need need) {
+    return {
+        {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias", Dim::q, Dim::none, reorder_q, need},
+        {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias", Dim::kv, Dim::none, reorder_k, need},
+        {"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias", Dim::kv, Dim::none, Reorder::none, need},
+    };
+}
+
+void append(std::vector<TensorRule> & rules, const std::vector<TensorRule> & more) {
+    rules.insert(rules.end(), more.begin(), more.end());
+}
+
+void expect_setting(const HfJson & config, const char * key, const nlohmann::json & expected) {
+    const nlohmann::json * value = config.find({key});
+    if (value != nullptr && *value != expected) {
+        fail(config.path(), ": '", key, "' is ", value->is_structured() ? value->type_name() : value->dump(), ", only ",
+             expected.dump(), " can be converted");
+    }
+}
+
+} // namespace buoy

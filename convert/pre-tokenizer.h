@@ -1,0 +1,25 @@
+#pragma once
+
+#include "hf-config.h"
+
+#include <string>
+
+namespace buoy {
+
+enum class TokenizerKind {
+    byte_level, // GPT-2's alphabet of bytes; libllama's "gpt2"
+    spm,        // "▁" for spaces and <0xXX> for bytes; libllama's "llama"
+};
+
+struct PreTokenizer {
+    TokenizerKind kind = TokenizerKind::byte_level;
+    std::string   name;       // tokenizer.ggml.pre
+    std::string   normalizer; // tokenizer.ggml.normalizer: "none" or "nfc"; ours, upstream has no such key
+    bool          prefix_space = false;
+};
+
+// Recognises the splitting rules of a tokenizer.json by their patterns, so that a new model with an old tokenizer needs
+// nothing from us. Unknown rules are an Error that shows them and lists the known names.
+PreTokenizer recognise_pre_tokenizer(const HfJson & tokenizer);
+
+} // namespace buoy

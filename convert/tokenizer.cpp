@@ -1,0 +1,198 @@
+#include "tokenizer.h"
+
+#include "buoy/error.h"
+#include "io/printable.h"
+#include "special-tokens.h"
+
+#include <filesystem>
+#include <limits>
+#include <unordered_map>
+
+namespace buoy {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t TOKEN_BYTES_MAX = 16384;
+constexpr float  SCORE_UNMERGED  = -1e6F; // below every merge's
+
+int64_t checked_id(const Json & id, const std::string & text, int64_t n_vocab, const HfJson & file) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) {
+        fail(file.path(), ": the id of token ", quoted(text), " is not a 32-bit number");
+    }
+    const int64_t value = id.get<int64_t>();
+    if (value >= n_vocab) {
+        fail(file.path(), ": token ", quoted(text), " has id ", value, ", the embedding has ", n_vocab, " rows");
+    }
+    return value;
+}
+
+void put_token(Tokenizer & out, std::vector<bool> & taken, int64_t id, const std::string & text, TokenType type,
+               const HfJson & file) {
+    const size_t i = static_cast<size_t>(id);
+    if (text.size() > TOKEN_BYTES_MAX) {
+        fail(file.path(), ": token ", id, " is ", text.size(), " bytes long, expected at most ", TOKEN_BYTES_MAX);
+    }
+    if (text.find('\0') != std::string::npos) {
+        fail(file.path(), ": token ", id, " contains a NUL, which GGUF readers can't hold");
+    }
+    if (taken[i] && out.tokens[i] != text) {
+        fail(file.path(), ": id ", id, " belongs to ", quoted(out.tokens[i]), " and to ", quoted(text));
+    }
+    taken[i]      = true;
+    out.tokens[i] = text;
+    out.types[i]  = type;
+}
+
+bool is_byte_token(const std::string & text) {
+    return text.size() == 6 && text.compare(0, 3, "<0x") == 0 && text[5] == '>' &&
+           std::isxdigit(static_cast<unsigned char>(text[3])) != 0 &&
+           std::isxdigit(static_cast<unsigned char>(text[4])) != 0;
+}
+
+std::string with_spaces(const std::string & text) {
+    static const std::string marker = "▁";
+
+    std::string out = text;
+    for (size_t at = out.find(marker); at != std::string::npos; at = out.find(marker, at + 1)) {
+        out.replace(at, marker.size(), " ");
+    }
+    return out;
+}
+
+void read_added_tokens(Tokenizer & out, std::vector<bool> & taken, const HfJson & file) {
+    const Json * added = file.find({"added_tokens"});
+    if (added == nullptr) {
+        return;
+    }
+    if (!added->is_array()) {
+        fail(file.path(), ": 'added_tokens' is ", added->type_name(), ", expected a list");
+    }
+    for (const Json & entry : *added) {
+        if (!entry.is_object() || !entry.contains("id") || !entry.contains("content") ||
+            !entry["content"].is_string()) {
+            fail(file.path(), ": an entry of 'added_tokens' has no id or content");
+        }
+        const std::string text    = entry["content"].get<std::string>();
+        const int64_t     id      = checked_id(entry["id"], text, static_cast<int64_t>(out.tokens.size()), file);
+        const bool        special = entry.contains("special") && entry["special"] == true;
+        put_token(out, taken, id, text, special ? TokenType::control : TokenType::user_defined, file);
+        if (!special && out.pre.kind == TokenizerKind::spm) {
+            // libllama looks for these in the text as it is typed, before spaces become the marker.
+            out.tokens[static_cast<size_t>(id)] = with_spaces(text);
+        }
+    }
+}
+
+// Ids nobody uses get a text of their own: libllama wants one distinct text per embedding row.
+void fill_gaps(Tokenizer & out, const std::vector<bool> & taken) {
+    for (size_t i = 0; i < taken.size(); ++i) {
+        if (!taken[i]) {
+            out.tokens[i] = concat("[PAD", i, "]");
+            out.types[i]  = TokenType::unused;
+        } else if (out.tokens[i].empty()) {
+            out.tokens[i] = concat("[EMPTY_", i, "]");
+            out.types[i]  = TokenType::unused;
+        }
+    }
+}
+
+std::unordered_map<std::string, int32_t> index_tokens(const Tokenizer & tokenizer, const HfJson & file) {
+    std::unordered_map<std::string, int32_t> ids;
+    for (size_t i = 0; i < tokenizer.tokens.size(); ++i) {
+        const auto [at, fresh] = ids.emplace(tokenizer.tokens[i], static_cast<int32_t>(i));
+        if (!fresh) {
+            fail(file.path(), ": tokens ", at->second, " and ", i, " are both ", quoted(tokenizer.tokens[i]));
+        }
+    }
+    return ids;
+}
+
+void read_vocabulary(Tokenizer & out, int64_t n_vocab, const HfJson & file) {
+    const Json & model = file.json()["model"];
+    if (!model.contains("vocab") || !model["vocab"].is_object() || model["vocab"].empty()) {
+        fail(file.path(), ": the model has no 'vocab'");
+    }
+    std::vector<bool> taken(static_cast<size_t>(n_vocab));
+    out.tokens.resize(static_cast<size_t>(n_vocab));
+    out.types.resize(static_cast<size_t>(n_vocab), TokenType::normal);
+    for (const auto & [text, id] : model["vocab"].items()) {
+        const bool is_byte = out.pre.kind == TokenizerKind::spm && is_byte_token(text);
+        put_token(out, taken, checked_id(id, text, n_vocab, file), text, is_byte ? TokenType::byte : TokenType::normal,
+                  file);
+    }
+    read_added_tokens(out, taken, file);
+    fill_gaps(out, taken);
+}
+
+using Pair = std::pair<std::string, std::string>;
+
+Pair read_merge(const Json & merge, size_t rank, const HfJson & file) {
+    if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+        return {merge[0].get<std::string>(), merge[1].get<std::string>()};
+    }
+    if (merge.is_string()) {
+        const std::string text  = merge.get<std::string>();
+        const size_t      space = text.find(' ');
+        if (space != std::string::npos && text.find(' ', space + 1) == std::string::npos) {
+            return {text.substr(0, space), text.substr(space + 1)};
+        }
+    }
+    fail(file.path(), ": merge ", rank, " is not a pair: ", quoted(merge.dump()));
+}
+
+// Byte-level BPE keeps the merges. libllama's "llama" tokenizer merges by the score of the result instead, so there a
+// token's score is minus the rank of the first merge that makes it.
+void read_merges(Tokenizer & out, const std::unordered_map<std::string, int32_t> & ids, const HfJson & file) {
+    const Json & model = file.json()["model"];
+    if (!model.contains("merges") || !model["merges"].is_array()) {
+        fail(file.path(), ": the model has no 'merges'");
+    }
+    const bool spm = out.pre.kind == TokenizerKind::spm;
+    if (spm) {
+        out.scores.assign(out.tokens.size(), SCORE_UNMERGED);
+    }
+    size_t rank = 0;
+    for (const Json & merge : model["merges"]) {
+        const auto [left, right] = read_merge(merge, rank, file);
+        const auto joined        = ids.find(left + right);
+        if (ids.count(left) == 0 || ids.count(right) == 0 || joined == ids.end()) {
+            fail(file.path(), ": merge ", rank, " of ", quoted(left), " and ", quoted(right),
+                 ": the vocabulary lacks a part or the result");
+        }
+        if (spm) {
+            float & score = out.scores[static_cast<size_t>(joined->second)];
+            score         = std::max(score, -static_cast<float>(rank));
+        } else if (left.empty() || right.empty() || left.find(' ') != std::string::npos ||
+                   right.find(' ') != std::string::npos) {
+            fail(file.path(), ": merge ", rank, " of ", quoted(left), " and ", quoted(right),
+                 ": an empty part or one with a space");
+        } else {
+            out.merges.push_back(concat(left, ' ', right));
+        }
+        ++rank;
+    }
+}
+
+} // namespace
+
+Tokenizer read_tokenizer(const std::string & dir, const HfJson & config, int64_t n_vocab, const LogCallback & log) {
+    const std::string path = (std::filesystem::path(dir) / "tokenizer.json").string();
+    std::error_code   error;
+    if (!std::filesystem::exists(path, error)) {
+        fail(dir, ": no tokenizer.json");
+    }
+    const HfJson file = HfJson::load(path);
+
+    Tokenizer out;
+    out.pre = recognise_pre_tokenizer(file);
+    read_vocabulary(out, n_vocab, file);
+    const auto ids = index_tokens(out, file);
+    read_merges(out, ids, file);
+    read_special_tokens(out, ids, dir, file, config, log);
+    read_chat_template(out, dir);
+    return out;
+}
+
+} // namespace buoy
