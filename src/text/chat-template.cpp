@@ -60,11 +60,13 @@ size_t longest_tag(std::string_view source) {
     return longest;
 }
 
-// "parser: what\n...source...\n   ^" as one line.
+// The parser says "parser: what", the interpreter "\n---\nWhile executing …\nError: what", both with lines of source around it.
 std::string one_line(const std::exception & error) {
-    std::string text = error.what();
-    text             = text.substr(0, text.find('\n'));
-    return printable(text, 300);
+    const std::string mark = "\nError: ";
+    std::string       text = error.what();
+    const size_t      at   = text.rfind(mark);
+    text                   = at == std::string::npos ? text : text.substr(at + mark.size());
+    return printable(text.substr(0, text.find('\n')), 300);
 }
 
 // Words such as user, tool or ipython; anything else could smuggle control tokens past the marking of contents.

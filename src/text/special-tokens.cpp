@@ -1,6 +1,9 @@
 #include "text/special-tokens.h"
 
+#include "text/utf8.h"
+
 #include <algorithm>
+#include <string_view>
 
 namespace buoy {
 
@@ -85,6 +88,21 @@ std::vector<TextSegment> SpecialTokens::split(const std::string & text, const Al
     }
     push_text(text.size());
     return segments;
+}
+
+std::string SpecialTokens::guarded(const std::string & text, const std::string & guard) const {
+    std::string out;
+    for (size_t pos = 0; pos < text.size();) {
+        // Tokens may overlap, so every place where one starts is guarded; a token of one character cannot be.
+        const Entry * entry  = match(text, pos, [](size_t, size_t) { return true; });
+        const size_t  length = std::max<size_t>(1, utf8_sequence_length(std::string_view(text).substr(pos)));
+        out.append(text, pos, length);
+        if (entry != nullptr && entry->control && entry->text.size() > length) {
+            out += guard;
+        }
+        pos += length;
+    }
+    return out;
 }
 
 } // namespace buoy

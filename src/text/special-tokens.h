@@ -28,6 +28,9 @@ public:
     // Leftmost longest match, as the authors' tokenizers do it.
     std::vector<TextSegment> split(const std::string & text, const Allowed & allowed) const;
 
+    // The text with `guard` inside of everything that reads like a control token.
+    std::string guarded(const std::string & text, const std::string & guard) const;
+
 private:
     struct Entry {
         std::string text;

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -54,9 +56,37 @@ LlamaModelPtr load_tokenizer(const GgufFile & gguf, const VocabKeys & keys) {
     return model;
 }
 
+std::string without(const std::string & part, std::string text) {
+    if (part.empty()) {
+        return text;
+    }
+    size_t kept = 0;
+    for (size_t pos = 0; pos < text.size();) {
+        if (text.compare(pos, part.size(), part) == 0) {
+            pos += part.size();
+        } else {
+            text[kept++] = text[pos++];
+        }
+    }
+    text.resize(kept);
+    return text;
+}
+
+// One of U+FDD0 … U+FDEF, which Unicode keeps for such uses, that no content holds.
+std::string unused_noncharacter(const std::vector<ChatMessage> & messages) {
+    std::string guard = "\xEF\xB7\x90";
+    while (guard != "\xEF\xB7\xAF" && std::any_of(messages.begin(), messages.end(), [&](const ChatMessage & message) {
+               return message.content.find(guard) != std::string::npos;
+           })) {
+        guard[2]++;
+    }
+    return guard;
+}
+
 } // namespace
 
 struct Vocab::Impl {
+    std::string                 path;
     VocabKeys                   keys;
     LlamaModelPtr               model;
     const llama_vocab *         vocab;
@@ -67,11 +97,11 @@ struct Vocab::Impl {
     std::optional<ChatTemplate> chat;
 
     Impl(const GgufFile & gguf, VocabKeys && checked)
-        : keys(std::move(checked)), model(load_tokenizer(gguf, keys)), vocab(llama_model_get_vocab(model.get())),
+        : path(gguf.paths()[0]), keys(std::move(checked)), model(load_tokenizer(gguf, keys)), vocab(llama_model_get_vocab(model.get())),
           bpe(llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE), bos(special_id(keys.bos, llama_vocab_bos(vocab))),
           eos(special_id(keys.eos, llama_vocab_eos(vocab))), special(vocab) {
         if (!keys.chat_template.empty()) {
-            chat.emplace(gguf.paths()[0], keys.chat_template, piece(bos, true), piece(eos, true));
+            chat.emplace(path, keys.chat_template, piece(bos, true), piece(eos, true));
         }
     }
 
@@ -110,7 +140,9 @@ struct Vocab::Impl {
         ids.insert(ids.end(), out.begin(), out.begin() + n);
     }
 
-    void tokenize(const std::string & text, const SpecialTokens::Allowed & allowed, std::vector<int32_t> & ids) const {
+    // The guard, if any, is no part of the text: it only keeps special tokens apart.
+    void tokenize(const std::string & text, const SpecialTokens::Allowed & allowed, const std::string & guard,
+                  std::vector<int32_t> & ids) const {
         const LlamaScope scope;
         try {
             for (const TextSegment & segment : special.split(text, allowed)) {
@@ -119,7 +151,7 @@ struct Vocab::Impl {
                     continue;
                 }
                 // Normalised stretch by stretch, so that a mark never fuses with the special token before it.
-                const std::string stretch = text.substr(segment.first, segment.last - segment.first);
+                const std::string stretch = without(guard, text.substr(segment.first, segment.last - segment.first));
                 const std::string plain   = keys.nfc ? utf8_nfc(stretch) : stretch;
                 if (!bpe || splits_in_loop(keys.pre)) {
                     tokenize_plain(plain, ids);
@@ -132,18 +164,16 @@ struct Vocab::Impl {
         } catch (const Error &) {
             throw;
         } catch (const std::exception & error) {
-            fail("the vocabulary cannot express the text: ", error.what());
+            fail(path, ": the vocabulary cannot express the text: ", error.what());
         }
     }
 
     RenderedChat render(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
         if (!chat) {
-            fail(model_path_message());
+            fail(path, ": tokenizer.chat_template is missing, expected a chat template to render messages with");
         }
         return chat->render(messages, add_generation_prompt);
     }
-
-    static std::string model_path_message() { return "the model has no chat template (tokenizer.chat_template)"; }
 };
 
 Vocab Vocab::load(const std::string & gguf_path) {
@@ -161,7 +191,7 @@ std::vector<int32_t> Vocab::encode(const std::string & text, bool add_special, b
     if (add_special && impl_->bos >= 0 && (wpm || llama_vocab_get_add_bos(impl_->vocab))) {
         ids.push_back(impl_->bos);
     }
-    impl_->tokenize(utf8_repair(text), [=](size_t, size_t) { return parse_special; }, ids);
+    impl_->tokenize(utf8_repair(text), [=](size_t, size_t) { return parse_special; }, "", ids);
     if (add_special && wpm && llama_vocab_sep(impl_->vocab) >= 0) {
         ids.push_back(llama_vocab_sep(impl_->vocab));
     } else if (add_special && impl_->eos >= 0 && llama_vocab_get_add_eos(impl_->vocab)) {
@@ -180,14 +210,16 @@ std::string Vocab::decode(const std::vector<int32_t> & ids, bool special) const 
         }
         return utf8_repair(bytes);
     }
-    // SentencePiece and its like write a space before the first word, which libllama takes away again.
-    std::vector<int32_t> known;
-    std::copy_if(ids.begin(), ids.end(), std::back_inserter(known), [&](int32_t id) { return impl_->has(id); });
-    const auto n_known = static_cast<int32_t>(known.size());
+    // SentencePiece and its like write a space before the first word, which libllama takes from the first token shown.
+    std::vector<int32_t> shown;
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(shown), [&](int32_t id) {
+        return impl_->has(id) && (special || !llama_vocab_is_control(impl_->vocab, id));
+    });
+    const auto n_shown = static_cast<int32_t>(shown.size());
 
-    int32_t n = llama_detokenize(impl_->vocab, known.data(), n_known, nullptr, 0, false, special);
+    int32_t n = llama_detokenize(impl_->vocab, shown.data(), n_shown, nullptr, 0, false, special);
     bytes.resize(static_cast<size_t>(std::abs(n)));
-    n = llama_detokenize(impl_->vocab, known.data(), n_known, bytes.data(), std::abs(n), false, special);
+    n = llama_detokenize(impl_->vocab, shown.data(), n_shown, bytes.data(), std::abs(n), false, special);
     bytes.resize(static_cast<size_t>(std::max(n, 0)));
     return utf8_repair(bytes);
 }
@@ -211,9 +243,16 @@ std::string Vocab::render_chat(const std::vector<ChatMessage> & messages, bool a
 }
 
 std::vector<int32_t> Vocab::encode_chat(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
-    const RenderedChat   chat = impl_->render(messages, add_generation_prompt);
+    // Two locks: the template engine marks what it copies from a content, but some filters lose the mark; and control tokens
+    // in a content are broken up by a character that means nothing, which is taken out again after they were looked for.
+    const std::string        guard = unused_noncharacter(messages);
+    std::vector<ChatMessage> safe  = messages;
+    for (ChatMessage & message : safe) {
+        message.content = impl_->special.guarded(utf8_repair(message.content), guard);
+    }
+    const RenderedChat   chat = impl_->render(safe, add_generation_prompt);
     std::vector<int32_t> ids;
-    impl_->tokenize(chat.text, [&](size_t first, size_t last) { return !chat.is_typed(first, last); }, ids);
+    impl_->tokenize(chat.text, [&](size_t first, size_t last) { return !chat.is_typed(first, last); }, guard, ids);
     return ids;
 }
 
