@@ -28,6 +28,6 @@ configure_package_config_file(cmake/buoy-config.cmake.in "${CMAKE_BINARY_DIR}/ge
     INSTALL_DESTINATION "${package_dir}" PATH_VARS ggml_dir)
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/generated/buoy-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/generated/buoy-config.cmake" "${CMAKE_BINARY_DIR}/generated/buoy-config-version.cmake"
-              cmake/buoy-ggml.cmake
+              cmake/buoy-ggml.cmake cmake/Findutf8proc.cmake
     DESTINATION "${package_dir}")
 install(EXPORT buoy-targets NAMESPACE buoy:: DESTINATION "${package_dir}")

@@ -4,12 +4,16 @@ function(buoy_missing what apt brew)
     message(FATAL_ERROR "buoy: ${what} is missing. Debian/Ubuntu: apt-get install ${apt}; Homebrew: brew install ${brew}")
 endfunction()
 
-function(buoy_require_zlib)
+macro(buoy_require_libraries)
     find_package(ZLIB QUIET)
     if(NOT ZLIB_FOUND)
         buoy_missing("zlib" zlib1g-dev zlib)
     endif()
-endfunction()
+    find_package(utf8proc QUIET MODULE)
+    if(NOT utf8proc_FOUND)
+        buoy_missing("utf8proc" libutf8proc-dev utf8proc)
+    endif()
+endmacro()
 
 # CLI11 and doctest are header-only; some distributions ship them without their CMake package.
 function(buoy_require_headers package header target apt brew)
