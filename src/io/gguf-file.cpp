@@ -73,7 +73,8 @@ std::vector<std::string> split_paths(const std::string & path, int64_t index, in
 void check_split(const GgufValues & values, int64_t index, int64_t count) {
     const int64_t count_here = split_count(values);
     if (count_here != count) {
-        values.fail_key(key_split_count, concat("expected ", count, " as in the other files of the model, found ", count_here));
+        values.fail_key(key_split_count,
+                        concat("expected ", count, " as in the other files of the model, found ", count_here));
     }
     const int64_t index_here = split_index(values, count);
     if (index_here != index) {
@@ -88,8 +89,8 @@ void GgufFile::Impl::add_tensors(std::vector<GgufTensor> added) {
         const auto place = tensor_index.emplace(tensor.name, tensors.size());
         if (!place.second) {
             const auto & other = paths[static_cast<size_t>(tensors[place.first->second].file)];
-            fail(printable(paths[static_cast<size_t>(tensor.file)]), ": tensor ", quoted(tensor.name),
-                 ": is also in ", printable(other));
+            fail(printable(paths[static_cast<size_t>(tensor.file)]), ": tensor ", quoted(tensor.name), ": is also in ",
+                 printable(other));
         }
         tensors.push_back(std::move(tensor));
     }
@@ -108,8 +109,8 @@ void GgufFile::Impl::add_siblings(const std::vector<std::string> & sibling_paths
     }
     const auto n_tensors = first.values.get_int(key_split_tensors);
     if (n_tensors && *n_tensors != static_cast<int64_t>(tensors.size())) {
-        first.values.fail_key(key_split_tensors,
-                              concat("expected ", *n_tensors, " tensors in all ", count, " files, found ", tensors.size()));
+        first.values.fail_key(key_split_tensors, concat("expected ", *n_tensors, " tensors in all ", count,
+                                                        " files, found ", tensors.size()));
     }
 }
 

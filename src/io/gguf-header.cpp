@@ -13,14 +13,14 @@ namespace buoy {
 
 namespace {
 
-constexpr uint64_t header_size_max    = uint64_t{1} << 30; // far above any vocabulary, far below what hurts
-constexpr uint64_t read_size_first    = uint64_t{1} << 16;
-constexpr uint64_t key_length_max     = 65535; // by the GGUF specification
-constexpr uint32_t alignment_default  = 32;
-constexpr int64_t  alignment_min      = 8;
-constexpr int64_t  alignment_max      = int64_t{1} << 20;
-constexpr uint64_t pair_size_min      = 8 + 1 + 4 + 1; // key length, key, type, value
-constexpr uint64_t tensor_size_min    = 8 + 1 + 4 + 4 + 8; // name length, name, dimension count, type, offset
+constexpr uint64_t header_size_max   = uint64_t{1} << 30; // far above any vocabulary, far below what hurts
+constexpr uint64_t read_size_first   = uint64_t{1} << 16;
+constexpr uint64_t key_length_max    = 65535; // by the GGUF specification
+constexpr uint32_t alignment_default = 32;
+constexpr int64_t  alignment_min     = 8;
+constexpr int64_t  alignment_max     = int64_t{1} << 20;
+constexpr uint64_t pair_size_min     = 8 + 1 + 4 + 1;     // key length, key, type, value
+constexpr uint64_t tensor_size_min   = 8 + 1 + 4 + 4 + 8; // name length, name, dimension count, type, offset
 
 // Reads the header from front to back into a buffer that never grows beyond what the file can back.
 class HeaderReader {
@@ -37,10 +37,10 @@ private:
 
     uint64_t left() const { return file_.size() - position_; }
 
-    const uint8_t *        take(uint64_t size);
+    const uint8_t *         take(uint64_t size);
     template <typename T> T take_number();
-    std::string_view       take_string(const char * what, uint64_t length_max);
-    void                   grow(uint64_t end);
+    std::string_view        take_string(const char * what, uint64_t length_max);
+    void                    grow(uint64_t end);
 
     void      read_preamble();
     void      read_pair(uint64_t index);
@@ -123,7 +123,8 @@ void HeaderReader::read_preamble() {
         fail_here("the header claims ", n_pairs_, " keys, the file has room for at most ", left() / pair_size_min);
     }
     if (n_tensors_ > left() / tensor_size_min) {
-        fail_here("the header claims ", n_tensors_, " tensors, the file has room for at most ", left() / tensor_size_min);
+        fail_here("the header claims ", n_tensors_, " tensors, the file has room for at most ",
+                  left() / tensor_size_min);
     }
 }
 
@@ -215,7 +216,8 @@ void HeaderReader::read_type(GgufTensor & tensor) {
         fail_here("tensor type ", type, " was removed from ggml, convert the model again");
     }
     if (tensor.ne[0] % block != 0) {
-        fail_here("type ", ggml_type_name(tensor.type), " needs rows of a multiple of ", block, ", found ", tensor.ne[0]);
+        fail_here("type ", ggml_type_name(tensor.type), " needs rows of a multiple of ", block, ", found ",
+                  tensor.ne[0]);
     }
     // read_dims() has bounded the product, only the bytes per block can still overflow
     uint64_t n_blocks = static_cast<uint64_t>(tensor.ne[0] / block);
@@ -256,8 +258,8 @@ uint32_t HeaderReader::alignment() const {
         return alignment_default;
     }
     if (*value < alignment_min || *value > alignment_max || (*value & (*value - 1)) != 0) {
-        header_.values.fail_key(GGUF_KEY_GENERAL_ALIGNMENT, concat("expected a power of two from ", alignment_min, " to ",
-                                                                   alignment_max, ", found ", *value));
+        header_.values.fail_key(GGUF_KEY_GENERAL_ALIGNMENT, concat("expected a power of two from ", alignment_min,
+                                                                   " to ", alignment_max, ", found ", *value));
     }
     return static_cast<uint32_t>(*value);
 }
@@ -276,11 +278,13 @@ void HeaderReader::place_tensors() {
             fail_here("offset ", tensor.offset, " plus ", tensor.size, " bytes overflows");
         }
         if (*end > file_.size()) {
-            fail_here("the file is truncated: expected the data to end at ", *end, ", the file has ", file_.size(), " bytes");
+            fail_here("the file is truncated: expected the data to end at ", *end, ", the file has ", file_.size(),
+                      " bytes");
         }
         // Some writers leave the last padding out, none writes a part of it.
         if (*end < file_.size() && *pad > file_.size()) {
-            fail_here("the file is truncated: expected padding up to ", *pad, ", the file has ", file_.size(), " bytes");
+            fail_here("the file is truncated: expected padding up to ", *pad, ", the file has ", file_.size(),
+                      " bytes");
         }
         tensor.offset = *begin;
     }

@@ -51,27 +51,27 @@ FileMapping::~FileMapping() {
 }
 
 MappedFile MappedFile::open(const std::string & path) {
-    if (path.find('\0') != std::string::npos) {
-        fail(quoted(path), ": a path cannot contain a zero byte");
+    if (path.empty() || path.find('\0') != std::string::npos) {
+        fail("expected a file name, found ", quoted(path));
     }
     int fd = -1;
     do {
         fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     } while (fd < 0 && errno == EINTR);
     if (fd < 0) {
-        fail(quoted(path, 4096), ": cannot open: ", error_text(errno));
+        fail(printable(path), ": cannot open: ", error_text(errno));
     }
     MappedFile file(fd, path);
 
     struct stat info = {};
     if (fstat(fd, &info) != 0) {
-        fail(quoted(path, 4096), ": cannot examine: ", error_text(errno));
+        fail(printable(path), ": cannot examine: ", error_text(errno));
     }
     if (!S_ISREG(info.st_mode)) {
-        fail(quoted(path, 4096), ": expected a regular file, found ", file_kind(info.st_mode));
+        fail(printable(path), ": expected a regular file, found ", file_kind(info.st_mode));
     }
     if (info.st_size <= 0) {
-        fail(quoted(path, 4096), ": the file is empty");
+        fail(printable(path), ": the file is empty");
     }
     file.size_ = static_cast<uint64_t>(info.st_size);
     return file;
@@ -105,7 +105,8 @@ void MappedFile::read(uint64_t offset, void * data, size_t size) const {
             continue;
         }
         if (got < 0) {
-            fail_runtime(printable(path_), ": cannot read ", chunk, " bytes at offset ", offset, ": ", error_text(errno));
+            fail_runtime(printable(path_), ": cannot read ", chunk, " bytes at offset ", offset, ": ",
+                         error_text(errno));
         }
         if (got == 0) {
             fail_runtime(printable(path_), ": the file shrank while it was read: it had ", size_,

@@ -27,7 +27,7 @@ size_t character_length(std::string_view text) {
     }
     const bool overlong  = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
     const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    const bool control   = code < 0xa0;                                               // C1 controls
+    const bool control   = code < 0xa0;                                                              // C1 controls
     const bool reorders  = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069); // bidi overrides
     const bool breaks    = code == 0x2028 || code == 0x2029;
     return overlong || surrogate || control || reorders || breaks || code > 0x10ffff ? 0 : length;
