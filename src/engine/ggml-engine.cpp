@@ -160,7 +160,12 @@ void GgmlEngine::prepare(const GraphKey & key) {
     stats_.n_graph_build++;
 }
 
-bool GgmlEngine::is_visible(int32_t query, int32_t key) const {
+bool GgmlEngine::is_open(int32_t query, size_t column) const {
+    const bool stored = graph_->key().kv == KvUse::store;
+    const int32_t key = stored ? static_cast<int32_t>(column) : positions_[column];
+    if (stored && !store_.is_filled(key)) {
+        return false;
+    }
     const Traits & traits = model_->info().traits;
     switch (traits.attention) {
         case AttentionKind::full: return true;
@@ -174,15 +179,12 @@ void GgmlEngine::set_mask(ggml_tensor * mask, const std::vector<int32_t> & query
     const size_t      K      = static_cast<size_t>(mask->ne[0]);
     const ggml_fp16_t open   = ggml_fp32_to_fp16(0.0f);
     const ggml_fp16_t closed = ggml_fp32_to_fp16(-INFINITY);
-    const bool        stored = graph_->key().kv == KvUse::store;
 
     mask_.resize(K * query_positions.size());
     size_t at = 0;
     for (int32_t query : query_positions) {
         for (size_t column = 0; column < K; column++) {
-            const int32_t key    = stored ? static_cast<int32_t>(column) : positions_[column];
-            const bool    exists = !stored || store_.is_filled(key);
-            mask_[at++]          = exists && is_visible(query, key) ? open : closed;
+            mask_[at++] = is_open(query, column) ? open : closed;
         }
     }
     ggml_backend_tensor_set(mask, mask_.data(), 0, mask_.size() * sizeof(ggml_fp16_t));
@@ -328,45 +330,57 @@ bool GgmlEngine::on_node(ggml_tensor * tensor, bool ask, void * self) {
     }
 }
 
+// Scores leave the graph raw; what a reader expects is scaled, and -inf where the mask closes.
+void GgmlEngine::finish_scores(float * row, int64_t n, int32_t query) const {
+    const float scale = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
+    for (int64_t column = 0; column < n; column++) {
+        row[column] = is_open(query, static_cast<size_t>(column)) ? row[column] * scale : -std::numeric_limits<float>::infinity();
+    }
+}
+
+// Files for NORM-type RoPE interleave the two halves of a head; the checkpoint's own order has them one after the other.
+void GgmlEngine::restore_head_order(float * head) {
+    const RopeParams & rope = model_->hparams().rope;
+    if (rope.kind == RopeKind::norm) {
+        const size_t half = static_cast<size_t>(rope.n_dims) / 2;
+        head_.assign(head, head + 2 * half);
+        for (size_t i = 0; i < half; i++) {
+            head[i]        = head_[2 * i];
+            head[i + half] = head_[2 * i + 1];
+        }
+    }
+}
+
 // Hands over one stream after the other, padding removed.
 void GgmlEngine::deliver(const TapNode & node, const ForwardRequest & request) {
-    const ggml_tensor * t = node.tensor;
+    const ggml_tensor * t   = node.tensor;
+    const Tap           tap = node.point.tap;
     tap_data_.resize(static_cast<size_t>(ggml_nelements(t)));
     ggml_backend_tensor_get(t, tap_data_.data(), 0, ggml_nbytes(t));
 
     // [inner, middle, outer, S] in ggml's order; which of them counts keys depends on the tap
-    std::array<int64_t, 4> ne   = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] };
-    std::array<int64_t, 4> kept = ne;
-    switch (node.point.tap) {
-        case Tap::attn_scores:
-        case Tap::pattern: kept[0] = n_keys(); break;
-        case Tap::rot_k:
-        case Tap::v: kept[1] = n_keys(); break;
-        case Tap::rot_q: break;
-        case Tap::resid_post: // [E, T·S]
-            ne   = { t->ne[0], t->ne[1] / params_.n_streams, 1, params_.n_streams };
-            kept = ne;
-            break;
+    std::array<int64_t, 4> ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] };
+    if (tap == Tap::resid_post) { // [E, T·S]
+        ne = { t->ne[0], t->ne[1] / params_.n_streams, 1, params_.n_streams };
     }
-    const float scale = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
+    std::array<int64_t, 4> kept = ne;
+    if (tap == Tap::attn_scores || tap == Tap::pattern) {
+        kept[0] = n_keys();
+    } else if (tap == Tap::rot_k || tap == Tap::v) {
+        kept[1] = n_keys();
+    }
     tap_trimmed_.resize(static_cast<size_t>(kept[0] * kept[1] * kept[2]));
     for (int64_t s = 0; s < ne[3]; s++) {
         float * to = tap_trimmed_.data();
         for (int64_t outer = 0; outer < kept[2]; outer++) {
-            for (int64_t middle = 0; middle < kept[1]; middle++) {
+            for (int64_t middle = 0; middle < kept[1]; middle++, to += kept[0]) {
                 const float * from = tap_data_.data() + ((s * ne[2] + outer) * ne[1] + middle) * ne[0];
                 std::copy(from, from + kept[0], to);
-                if (node.point.tap == Tap::attn_scores) {
-                    const int32_t query = positions_[static_cast<size_t>(middle)];
-                    for (int64_t column = 0; column < kept[0]; column++) {
-                        const bool    stored = graph_->key().kv == KvUse::store;
-                        const int32_t key = stored ? static_cast<int32_t>(column) : positions_[static_cast<size_t>(column)];
-                        const bool    exists = !stored || store_.is_filled(key);
-                        to[column] = exists && is_visible(query, key) ? to[column] * scale
-                                                                      : -std::numeric_limits<float>::infinity();
-                    }
+                if (tap == Tap::attn_scores) {
+                    finish_scores(to, kept[0], positions_[static_cast<size_t>(middle)]);
+                } else if (tap == Tap::rot_q || tap == Tap::rot_k) {
+                    restore_head_order(to);
                 }
-                to += kept[0];
             }
         }
         TapEvent event;

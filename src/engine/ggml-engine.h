@@ -33,8 +33,10 @@ private:
     void     deliver(const TapNode & node, const ForwardRequest & request);
     static bool on_node(ggml_tensor * tensor, bool ask, void * self);
 
-    bool    is_visible(int32_t query, int32_t key) const;
-    int32_t n_keys() const; // without padding
+    void        finish_scores(float * row, int64_t n, int32_t query) const;
+    void        restore_head_order(float * head);
+    bool        is_open(int32_t query, size_t column) const; // may the query position see that column of the mask
+    int32_t     n_keys() const;                              // without padding
 
     std::unique_ptr<const Model>  model_;
     EngineParams                  params_;
@@ -52,7 +54,7 @@ private:
     std::vector<int32_t>     ints_;
     std::vector<int64_t>     cells_;
     std::vector<ggml_fp16_t> mask_;
-    std::vector<float>       tap_data_, tap_trimmed_;
+    std::vector<float>       tap_data_, tap_trimmed_, head_;
 
     const ForwardRequest * current_ = nullptr; // while computing, for the tap callback
     std::exception_ptr     tap_error_;

@@ -1,0 +1,113 @@
+// Our engine against the authors' PyTorch, on files our converter wrote. F32 weights and K/V, no flash attention.
+
+#include "buoy/engine.h"
+#include "support/converted.h"
+#include "support/oracle.h"
+#include "support/paths.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+const char * const oracle_names[] = { "llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied" };
+
+EngineParams exact_params() {
+    EngineParams params;
+    params.flash  = FlashAttention::off;
+    params.type_k = KvType::f32;
+    params.type_v = KvType::f32;
+    return params;
+}
+
+std::unique_ptr<Engine> load(const std::string & name, const std::string & outtype, const EngineParams & params) {
+    ModelParams model;
+    model.path = converted_oracle(name, outtype);
+    return load_engine(model, params);
+}
+
+bool no_shared() {
+    if (shared_dir().empty()) {
+        MESSAGE("skipped: no shared/ directory beside the repository");
+        return true;
+    }
+    return false;
+}
+
+} // namespace
+
+TEST_CASE("logits equal the reference") {
+    if (no_shared()) {
+        return;
+    }
+    for (const char * name : oracle_names) {
+        CAPTURE(name);
+        const Oracle             oracle(name);
+        const std::vector<float> expected = oracle.floats("logits");
+        const auto               tokens   = oracle.ids("input_ids");
+        const auto               engine   = load(name, "f32", exact_params());
+        const size_t             V        = static_cast<size_t>(engine->info().n_vocab);
+
+        const std::vector<float> plain = engine->forward(whole_request(tokens)).logits;
+        CHECK(nmse(plain, expected) <= 1e-8);
+        CHECK(argmax_rows(plain, V) == argmax_rows(expected, V));
+
+        ForwardRequest stored = whole_request(tokens);
+        stored.kv             = KvUse::store;
+        CHECK(nmse(engine->forward(stored).logits, expected) <= 1e-8);
+    }
+}
+
+TEST_CASE("F16 and Q8_0 files stay close to the reference") {
+    if (no_shared()) {
+        return;
+    }
+    for (const char * name : oracle_names) {
+        CAPTURE(name);
+        const Oracle oracle(name);
+        const auto   tokens = oracle.ids("input_ids");
+        CHECK(nmse(load(name, "f16", exact_params())->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-5);
+        CHECK(nmse(load(name, "q8_0", exact_params())->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-2);
+        CHECK(nmse(load(name, "f32", {})->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-5);
+    }
+}
+
+TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
+    if (no_shared()) {
+        return;
+    }
+    for (const char * name : oracle_names) {
+        CAPTURE(name);
+        const Oracle       oracle(name);
+        const auto         tokens   = oracle.ids("input_ids");
+        const auto         engine   = load(name, "f32", exact_params());
+        const auto         L        = engine->info().n_layer;
+        const auto         qk_layer = oracle.expected["forward"]["qk_layer"].get<int32_t>();
+
+        ForwardRequest request = whole_request(tokens);
+        request.rows           = { 0 }; // taps see every query row even when a single output is asked for
+        for (int32_t il = 0; il < L; il++) {
+            request.taps.push_back({ Tap::pattern, il });
+            request.taps.push_back({ Tap::resid_post, il });
+        }
+        request.taps.push_back({ Tap::rot_q, qk_layer });
+        request.taps.push_back({ Tap::rot_k, qk_layer });
+        std::map<Tap, std::vector<float>> seen;
+        request.sink = [&](const TapEvent & event) {
+            const size_t n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
+            seen[event.point.tap].insert(seen[event.point.tap].end(), event.data, event.data + n);
+        };
+        engine->forward(request);
+
+        CHECK(max_abs_diff(seen[Tap::pattern], oracle.floats("attn")) <= 1e-5);
+        const std::vector<float> hidden = oracle.floats("hidden"); // embeddings first, then one block after the other
+        const size_t             skip   = tokens.size() * static_cast<size_t>(engine->info().n_embd);
+        CHECK(nmse(seen[Tap::resid_post], { hidden.begin() + static_cast<ptrdiff_t>(skip), hidden.end() }) <= 1e-9);
+        CHECK(nmse(seen[Tap::rot_q], oracle.floats("q_rope")) <= 1e-9);
+        CHECK(nmse(seen[Tap::rot_k], oracle.floats("k_rope")) <= 1e-9);
+    }
+}
