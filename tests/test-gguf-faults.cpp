@@ -8,9 +8,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -305,6 +309,32 @@ TEST_CASE("gguf faults: only whole padding may be missing at the end") {
         }
     }
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) // which reserves terabytes of addresses
+TEST_CASE("gguf faults: no memory for the header is an Error that says how much it needs") {
+    const std::string dir = temp_dir();
+    GgufBytes         bytes;
+    bytes.pairs.push_back({"x", GGUF_TYPE_STRING, le(uint64_t{1} << 29), std::nullopt});
+    const std::string path = write_file(dir, "sparse.gguf", bytes.header());
+    std::filesystem::resize_file(path, uint64_t{1} << 30);
+
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit before = {};
+    REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+    rlimit tight   = before;
+    tight.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + (uint64_t{64} << 20);
+    REQUIRE(setrlimit(RLIMIT_AS, &tight) == 0);
+    std::string message = "no error";
+    try {
+        GgufFile::open(path);
+    } catch (const Error & error) {
+        message = error.what();
+    }
+    REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+    CHECK(message == path + ": out of memory, the header needs 536870957 bytes");
+}
+#endif
 
 TEST_CASE("gguf faults: a header is not read beyond its limit") {
     // A sparse file can claim a string of any size at no cost.

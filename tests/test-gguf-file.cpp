@@ -225,6 +225,18 @@ TEST_CASE("gguf: any file of a split model opens all of them") {
     }
 }
 
+TEST_CASE("gguf: split files may be links to files of any name") {
+    const std::string blobs = temp_dir();
+    const std::string links = temp_dir();
+    write_split(split_sample(), blobs);
+    for (const char * number : {"1", "2", "3"}) {
+        const std::string name = std::string("m-0000") + number + "-of-00003.gguf";
+        std::filesystem::rename(blobs + "/" + name, blobs + "/" + number);
+        std::filesystem::create_symlink(blobs + "/" + number, links + "/" + name);
+    }
+    CHECK(GgufFile::open(links + "/m-00001-of-00003.gguf").tensors().size() == 6);
+}
+
 TEST_CASE("gguf: missing and mixed split files are named") {
     const std::string dir = temp_dir();
 

@@ -11,8 +11,8 @@
 
 namespace buoy {
 
-// A GGUF model, version 2 or 3, of one file or many. Everything in it has been checked against the files before it can be
-// asked for: a tensor's bytes exist, are aligned and belong to it alone. Copies share one opened model.
+// A GGUF model, version 2 or 3, of one file or many. Everything in it has been checked against the files before it can
+// be asked for: a tensor's bytes exist, are aligned and belong to it alone. Copies share one opened model.
 class GgufFile {
 public:
     // Any file of a split model opens all of them: NAME-00001-of-00003.gguf and its siblings.

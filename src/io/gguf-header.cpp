@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <unordered_set>
 
 namespace buoy {
@@ -69,8 +70,12 @@ void HeaderReader::grow(uint64_t end) {
         fail_here("the header is longer than ", header_size_max, " bytes");
     }
     const uint64_t filled = bytes_.size();
-    const uint64_t wanted = std::min(file_.size(), std::max({end, filled * 2, read_size_first}));
-    bytes_.resize(static_cast<size_t>(wanted));
+    const uint64_t wanted = std::min({file_.size(), header_size_max, std::max({end, filled * 2, read_size_first})});
+    try {
+        bytes_.resize(static_cast<size_t>(wanted));
+    } catch (const std::bad_alloc &) {
+        fail_runtime(printable(file_.path()), ": out of memory, the header needs ", wanted, " bytes");
+    }
     file_.read(filled, bytes_.data() + filled, static_cast<size_t>(wanted - filled));
 }
 

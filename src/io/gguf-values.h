@@ -19,8 +19,8 @@ struct GgufValue {
     uint64_t  offset; // of the first item
 };
 
-// The key-value pairs of one file. The bytes stay as they are in the file and are decoded when asked for, so that a vocabulary
-// costs no allocation per token. Whoever adds a value has checked that all its items lie inside the bytes.
+// The key-value pairs of one file. The bytes stay as they are in the file and are decoded when asked for, so that a
+// vocabulary costs no allocation per token. Whoever adds a value has checked that all its items lie inside the bytes.
 class GgufValues {
 public:
     explicit GgufValues(std::string path) : path_(std::move(path)) {}

@@ -27,9 +27,9 @@ private:
 
 // A regular file, open for reading. Every problem is an Error that names the path.
 //
-// Somebody else may shrink the file at any time. read() notices and throws. Through a mapping nothing can notice: the kernel
-// answers the access with SIGBUS, which a library must not catch. So parse with read(), call check_size() when the
-// weights are in place, and copy them (no mmap) where the file is not to be trusted.
+// Somebody else may shrink the file at any time. read() notices and throws. Through a mapping nothing can notice: the
+// kernel answers the access with SIGBUS, which a library must not catch. So parse with read(), call check_size() when
+// the weights are in place, and copy them (no mmap) where the file is not to be trusted.
 class MappedFile {
 public:
     // Refuses what is not a regular, non-empty file, and never blocks on a FIFO.

@@ -68,7 +68,8 @@ struct GgufBytes {
     Tensor & tensor(const std::string & name);
 };
 
-// A small correct file with every value type, arrays of each kind and tensors of four types. It ends with its last tensor.
+// A small correct file with every value type, arrays of each kind and tensors of three types. It ends with the last
+// byte of its last tensor.
 GgufBytes gguf_sample();
 
 // Writes dir/name and returns its path.
