@@ -2,8 +2,9 @@
 
 #include "arch.h"
 #include "buoy/error.h"
-#include "gguf-writer.h"
+#include "io/gguf-writer.h"
 #include "io/json-file.h"
+#include "io/pending-file.h"
 #include "io/printable.h"
 #include "tensor-data.h"
 #include "tokenizer.h"
@@ -196,7 +197,7 @@ void write_tensors(PendingFile & file, const std::vector<PlannedTensor> & tensor
         report_health(tensor, health, options.log);
         if (options.log) {
             options.log(LogLevel::debug,
-                        concat(tensor.name, " ", ggml_type_name(tensor.type), " [", tensor.row_size_ne(),
+                        concat(tensor.name, " ", ggml_type_name(tensor.type), " [", tensor.ne().front(),
                                tensor.n_dims == 1 ? "" : concat(", ", tensor.n_rows), "]"));
         }
     }
@@ -239,7 +240,9 @@ void convert_hf(const ConvertOptions & options) {
     set_general(header, mapping, options, tensors);
     set_model(header, mapping, params);
     set_tokenizer(header, tokenizer);
-    header.add_tensors(tensors);
+    for (const PlannedTensor & tensor : tensors) {
+        header.add_tensor(tensor.name, tensor.type, tensor.ne());
+    }
 
     uint64_t n_total = 0;
     for (const PlannedTensor & tensor : tensors) {

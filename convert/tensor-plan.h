@@ -22,7 +22,10 @@ struct PlannedTensor {
     int64_t                   n_group = 0; // rows per head whose halves are interleaved; 0: rows stay in order
     ggml_type                 type    = GGML_TYPE_F32;
 
-    int64_t row_size_ne() const { return n_dims == 1 ? n_rows : n_cols; } // ne[0] of the GGUF tensor
+    // The GGUF tensor's dimensions, innermost first.
+    std::vector<int64_t> ne() const {
+        return n_dims == 1 ? std::vector<int64_t>{ n_rows } : std::vector<int64_t>{ n_cols, n_rows };
+    }
 };
 
 // Assigns every tensor of the checkpoint its place. Missing tensors and wrong shapes are Errors, tensors without a place

@@ -1,9 +1,8 @@
 #pragma once
 
-#include "tensor-plan.h"
+#include <ggml.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,30 +10,6 @@
 struct gguf_context;
 
 namespace buoy {
-
-// A file that appears under its name only when it is complete: written to a sibling, synced, renamed. Dropped without
-// commit() it leaves nothing behind.
-class PendingFile {
-public:
-    // An existing output needs force; what is not a regular file is never replaced.
-    PendingFile(const std::string & path, bool force);
-    ~PendingFile();
-    PendingFile(const PendingFile &)             = delete;
-    PendingFile & operator=(const PendingFile &) = delete;
-
-    // Fails early if the disk can't hold that much.
-    void expect_size(uint64_t size) const;
-    void write(const void * data, size_t size);
-    void commit();
-
-private:
-    void check_target() const;
-
-    std::string path_;
-    std::string temporary_;
-    bool        force_ = false;
-    int         fd_    = -1;
-};
 
 // Keys and tensors of a GGUF file to be. Keys keep the order in which they are set.
 class GgufHeader {
@@ -50,8 +25,8 @@ public:
     void set(const std::string & key, const std::vector<int32_t> & values);
     void set(const std::string & key, const std::vector<float> & values);
 
-    // In the order in which their data will be written.
-    void add_tensors(const std::vector<PlannedTensor> & tensors);
+    // In the order in which their data will be written; ne as ggml has it, innermost first.
+    void add_tensor(const std::string & name, ggml_type type, const std::vector<int64_t> & ne);
 
     // The header, padded to where the tensor data begins.
     std::vector<char> bytes() const;

@@ -1,9 +1,7 @@
-#include "gguf-writer.h"
+#include "io/pending-file.h"
 
 #include "buoy/error.h"
 #include "io/printable.h"
-
-#include <gguf.h>
 
 #include <cerrno>
 #include <cstring>
@@ -25,10 +23,10 @@ std::string parent_of(const std::string & path) {
 
 } // namespace
 
-PendingFile::PendingFile(const std::string & path, bool force) : path_(path), force_(force) {
+PendingFile::PendingFile(const std::string & path, bool force, unsigned mode) : path_(path), force_(force) {
     check_target();
     temporary_ = concat(path, ".tmp-", getpid());
-    fd_        = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_        = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ < 0) {
         fail(printable(path), ": can't create the output: ", std::strerror(errno));
     }
@@ -96,55 +94,6 @@ void PendingFile::commit() {
         fsync(directory);
         close(directory);
     }
-}
-
-void GgufHeader::Free::operator()(gguf_context * context) const { gguf_free(context); }
-
-GgufHeader::GgufHeader() : context_(gguf_init_empty()) {}
-
-void GgufHeader::set(const std::string & key, const std::string & value) {
-    gguf_set_val_str(context_.get(), key.c_str(), value.c_str());
-}
-
-void GgufHeader::set(const std::string & key, bool value) { gguf_set_val_bool(context_.get(), key.c_str(), value); }
-
-void GgufHeader::set(const std::string & key, uint32_t value) { gguf_set_val_u32(context_.get(), key.c_str(), value); }
-
-void GgufHeader::set(const std::string & key, float value) { gguf_set_val_f32(context_.get(), key.c_str(), value); }
-
-void GgufHeader::set(const std::string & key, const std::vector<std::string> & values) {
-    std::vector<const char *> pointers;
-    pointers.reserve(values.size());
-    for (const std::string & value : values) {
-        pointers.push_back(value.c_str());
-    }
-    gguf_set_arr_str(context_.get(), key.c_str(), pointers.data(), pointers.size());
-}
-
-void GgufHeader::set(const std::string & key, const std::vector<int32_t> & values) {
-    gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_INT32, values.data(), values.size());
-}
-
-void GgufHeader::set(const std::string & key, const std::vector<float> & values) {
-    gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_FLOAT32, values.data(), values.size());
-}
-
-void GgufHeader::add_tensors(const std::vector<PlannedTensor> & tensors) {
-    const ggml_init_params params = {ggml_tensor_overhead() * (tensors.size() + 1), nullptr, true};
-
-    const std::unique_ptr<ggml_context, decltype(&ggml_free)> names(ggml_init(params), ggml_free);
-    for (const PlannedTensor & tensor : tensors) {
-        const int64_t ne[2] = {tensor.row_size_ne(), tensor.n_rows};
-        ggml_tensor * entry = ggml_new_tensor(names.get(), tensor.type, tensor.n_dims, ne);
-        ggml_set_name(entry, tensor.name.c_str());
-        gguf_add_tensor(context_.get(), entry);
-    }
-}
-
-std::vector<char> GgufHeader::bytes() const {
-    std::vector<char> bytes(gguf_get_meta_size(context_.get()));
-    gguf_get_meta_data(context_.get(), bytes.data());
-    return bytes;
 }
 
 } // namespace buoy
