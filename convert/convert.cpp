@@ -62,7 +62,7 @@ std::string model_name(const std::string & dir) {
     return printable(path.filename().string());
 }
 
-void set_general(GgufHeader & header, const ArchMapping & mapping, const ConvertOptions & options,
+void set_general(GgufWriter & header, const ArchMapping & mapping, const ConvertOptions & options,
                  const std::vector<PlannedTensor> & tensors) {
     int64_t n_parameters = 0;
     for (const PlannedTensor & tensor : tensors) {
@@ -79,7 +79,7 @@ void set_general(GgufHeader & header, const ArchMapping & mapping, const Convert
     header.set("general.quantization_version", static_cast<uint32_t>(GGML_QNT_VERSION));
 }
 
-void set_rope(GgufHeader & header, const std::string & arch, const HfParams & params) {
+void set_rope(GgufWriter & header, const std::string & arch, const HfParams & params) {
     const RopeScaling & rope = params.rope;
     header.set(arch + ".rope.freq_base", static_cast<float>(params.rope_base));
     header.set(arch + ".rope.dimension_count", static_cast<uint32_t>(params.head_dim));
@@ -105,7 +105,7 @@ void set_rope(GgufHeader & header, const std::string & arch, const HfParams & pa
     }
 }
 
-void set_model(GgufHeader & header, const ArchMapping & mapping, const HfParams & params) {
+void set_model(GgufWriter & header, const ArchMapping & mapping, const HfParams & params) {
     const std::string arch = mapping.arch;
     const auto size = [&](const char * key, int64_t value) { header.set(arch + key, static_cast<uint32_t>(value)); };
     size(".vocab_size", params.n_vocab);
@@ -125,7 +125,7 @@ void set_model(GgufHeader & header, const ArchMapping & mapping, const HfParams 
     }
 }
 
-void set_tokenizer(GgufHeader & header, const Tokenizer & tokenizer) {
+void set_tokenizer(GgufWriter & header, const Tokenizer & tokenizer) {
     const bool           spm = tokenizer.pre.kind == TokenizerKind::spm;
     std::vector<int32_t> types;
     types.reserve(tokenizer.types.size());
@@ -161,7 +161,7 @@ uint64_t tensor_bytes(const PlannedTensor & tensor) {
 }
 
 uint64_t padding_after(uint64_t size) {
-    return (GgufHeader::alignment - size % GgufHeader::alignment) % GgufHeader::alignment;
+    return (GgufWriter::alignment - size % GgufWriter::alignment) % GgufWriter::alignment;
 }
 
 void report_health(const PlannedTensor & tensor, const TensorHealth & health, const LogCallback & log) {
@@ -236,7 +236,7 @@ void convert_hf(const ConvertOptions & options) {
         options.log(LogLevel::warn, concat(options.input, ": a diffusion model without a mask token"));
     }
 
-    GgufHeader header;
+    GgufWriter header;
     set_general(header, mapping, options, tensors);
     set_model(header, mapping, params);
     set_tokenizer(header, tokenizer);

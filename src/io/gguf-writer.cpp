@@ -5,21 +5,21 @@
 
 namespace buoy {
 
-void GgufHeader::Free::operator()(gguf_context * context) const { gguf_free(context); }
+void GgufWriter::Free::operator()(gguf_context * context) const { gguf_free(context); }
 
-GgufHeader::GgufHeader() : context_(gguf_init_empty()) {}
+GgufWriter::GgufWriter() : context_(gguf_init_empty()) {}
 
-void GgufHeader::set(const std::string & key, const std::string & value) {
+void GgufWriter::set(const std::string & key, const std::string & value) {
     gguf_set_val_str(context_.get(), key.c_str(), value.c_str());
 }
 
-void GgufHeader::set(const std::string & key, bool value) { gguf_set_val_bool(context_.get(), key.c_str(), value); }
+void GgufWriter::set(const std::string & key, bool value) { gguf_set_val_bool(context_.get(), key.c_str(), value); }
 
-void GgufHeader::set(const std::string & key, uint32_t value) { gguf_set_val_u32(context_.get(), key.c_str(), value); }
+void GgufWriter::set(const std::string & key, uint32_t value) { gguf_set_val_u32(context_.get(), key.c_str(), value); }
 
-void GgufHeader::set(const std::string & key, float value) { gguf_set_val_f32(context_.get(), key.c_str(), value); }
+void GgufWriter::set(const std::string & key, float value) { gguf_set_val_f32(context_.get(), key.c_str(), value); }
 
-void GgufHeader::set(const std::string & key, const std::vector<std::string> & values) {
+void GgufWriter::set(const std::string & key, const std::vector<std::string> & values) {
     std::vector<const char *> pointers;
     pointers.reserve(values.size());
     for (const std::string & value : values) {
@@ -28,22 +28,22 @@ void GgufHeader::set(const std::string & key, const std::vector<std::string> & v
     gguf_set_arr_str(context_.get(), key.c_str(), pointers.data(), pointers.size());
 }
 
-void GgufHeader::set(const std::string & key, const std::vector<int32_t> & values) {
+void GgufWriter::set(const std::string & key, const std::vector<int32_t> & values) {
     gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_INT32, values.data(), values.size());
 }
 
-void GgufHeader::set(const std::string & key, const std::vector<float> & values) {
+void GgufWriter::set(const std::string & key, const std::vector<float> & values) {
     gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_FLOAT32, values.data(), values.size());
 }
 
-void GgufHeader::add_tensor(const std::string & name, ggml_type type, const std::vector<int64_t> & ne) {
-    const ggml_context_ptr scratch(ggml_init({ ggml_tensor_overhead() * 2, nullptr, true }));
+void GgufWriter::add_tensor(const std::string & name, ggml_type type, const std::vector<int64_t> & ne) {
+    const ggml_context_ptr scratch(ggml_init({ggml_tensor_overhead() * 2, nullptr, true}));
     ggml_tensor *          entry = ggml_new_tensor(scratch.get(), type, static_cast<int>(ne.size()), ne.data());
     ggml_set_name(entry, name.c_str());
     gguf_add_tensor(context_.get(), entry);
 }
 
-std::vector<char> GgufHeader::bytes() const {
+std::vector<char> GgufWriter::bytes() const {
     std::vector<char> bytes(gguf_get_meta_size(context_.get()));
     gguf_get_meta_data(context_.get(), bytes.data());
     return bytes;

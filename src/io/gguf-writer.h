@@ -12,9 +12,9 @@ struct gguf_context;
 namespace buoy {
 
 // Keys and tensors of a GGUF file to be. Keys keep the order in which they are set.
-class GgufHeader {
+class GgufWriter {
 public:
-    GgufHeader();
+    GgufWriter();
 
     void set(const std::string & key, const std::string & value);
     void set(const std::string & key, const char * value) { set(key, std::string(value)); }
