@@ -3,26 +3,28 @@
 #include "convert.h"
 #include "support/paths.h"
 
+#include <filesystem>
 #include <map>
 
 namespace buoy::test {
 
-std::string converted(const std::string & folder, const std::string & outtype) {
+std::string oracle_dir(const std::string & name) {
+    const std::filesystem::path oracle = std::filesystem::path(shared_dir()) / "oracles" / name;
+    return std::filesystem::is_directory(oracle) ? oracle.string() : shared_dir() + "/data/" + name;
+}
+
+std::string converted_oracle(const std::string & name, const std::string & outtype) {
     static std::map<std::string, std::string> done;
-    std::string & path = done[folder + ":" + outtype];
+    std::string &                             path = done[name + "-" + outtype];
     if (path.empty()) {
         ConvertOptions options;
-        options.input   = shared_dir() + "/" + folder;
-        options.output  = temp_dir() + "/model-" + outtype + ".gguf";
+        options.input   = oracle_dir(name);
+        options.output  = temp_dir() + "/" + name + "-" + outtype + ".gguf";
         options.outtype = parse_outtype(outtype);
         convert_hf(options);
         path = options.output;
     }
     return path;
-}
-
-std::string converted_oracle(const std::string & name, const std::string & outtype) {
-    return converted("oracles/" + name, outtype);
 }
 
 } // namespace buoy::test
