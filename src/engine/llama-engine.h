@@ -1,0 +1,58 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "engine/llama-handles.h"
+#include "engine/llama-taps.h"
+#include "io/gguf-file.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace buoy {
+
+// Any architecture that libllama knows, through its public API. Its limits: one stream; positions without gaps; a K/V store
+// only for causal models, filled from position 0 on, where writing a position forgets all later ones.
+class LlamaEngine : public Engine {
+public:
+    LlamaEngine(const ModelParams & model, const EngineParams & params);
+
+    const ModelInfo &     info() const override { return info_; }
+    const ForwardResult & forward(const ForwardRequest & request) override;
+    void                  kv_truncate(int32_t first) override;
+    int32_t               n_ctx() const override { return n_ctx_; }
+    EngineStats           stats() const override { return stats_; }
+
+private:
+    void    load(const GgufFile & file, const ModelParams & params);
+    void    read_info(const GgufFile & file);
+    void    check(const ForwardRequest & request) const;
+    void    check_taps(const ForwardRequest & request) const;
+    int32_t first_position(const ForwardRequest & request) const;
+
+    LlamaContextPtr make_context(int32_t n_ctx, int32_t n_batch, bool store);
+    llama_context * plain_context(int32_t n_tokens);
+    llama_context * stored_context(int32_t first);
+    void            compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
+    void            read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
+
+    std::string   path_;
+    LogCallback   log_;
+    EngineParams  params_;
+    LlamaModelPtr model_;
+    ModelInfo     info_;
+    LlamaTaps     taps_{ false, 0 };
+    int32_t       n_ctx_     = 0;
+    int32_t       n_threads_ = 0;
+
+    LlamaContextPtr plain_; // for passes that neither read nor write stored K/V, made for plain_n_ tokens
+    int32_t         plain_n_ = 0;
+    LlamaContextPtr stored_;
+    int32_t         stored_n_ = 0; // positions 0 … stored_n_ - 1 are there
+
+    std::vector<int32_t> positions_;
+    std::vector<int8_t>  wanted_; // [T], rows that need an output
+    ForwardResult        result_;
+    EngineStats          stats_;
+};
+
+} // namespace buoy
