@@ -4,6 +4,7 @@
 #include "support/converted.h"
 #include "support/oracle.h"
 #include "support/paths.h"
+#include "support/random-engine.h"
 
 #include <doctest/doctest.h>
 
@@ -15,14 +16,6 @@ using namespace buoy::test;
 namespace {
 
 const char * const oracle_names[] = { "llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied" };
-
-EngineParams exact_params() {
-    EngineParams params;
-    params.flash  = FlashAttention::off;
-    params.type_k = KvType::f32;
-    params.type_v = KvType::f32;
-    return params;
-}
 
 std::unique_ptr<Engine> load(const std::string & name, const std::string & outtype, const EngineParams & params) {
     ModelParams model;
@@ -45,7 +38,7 @@ TEST_CASE("logits equal the reference") {
         return;
     }
     for (const char * name : oracle_names) {
-        CAPTURE(name);
+        CAPTURE(std::string(name));
         const Oracle             oracle(name);
         const std::vector<float> expected = oracle.floats("logits");
         const auto               tokens   = oracle.ids("input_ids");
@@ -67,7 +60,7 @@ TEST_CASE("F16 and Q8_0 files stay close to the reference") {
         return;
     }
     for (const char * name : oracle_names) {
-        CAPTURE(name);
+        CAPTURE(std::string(name));
         const Oracle oracle(name);
         const auto   tokens = oracle.ids("input_ids");
         CHECK(nmse(load(name, "f16", exact_params())->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-5);
@@ -81,7 +74,7 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
         return;
     }
     for (const char * name : oracle_names) {
-        CAPTURE(name);
+        CAPTURE(std::string(name));
         const Oracle       oracle(name);
         const auto         tokens   = oracle.ids("input_ids");
         const auto         engine   = load(name, "f32", exact_params());
@@ -109,5 +102,34 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
         CHECK(nmse(seen[Tap::resid_post], { hidden.begin() + static_cast<ptrdiff_t>(skip), hidden.end() }) <= 1e-9);
         CHECK(nmse(seen[Tap::rot_q], oracle.floats("q_rope")) <= 1e-9);
         CHECK(nmse(seen[Tap::rot_k], oracle.floats("k_rope")) <= 1e-9);
+    }
+}
+
+TEST_CASE("recomputing part of a sequence against stored keys and values equals Fast-dLLM's caches") {
+    if (no_shared()) {
+        return;
+    }
+    for (const char * name : { "llada", "llada-256-bf16", "dream" }) {
+        CAPTURE(std::string(name));
+        const Oracle oracle(name);
+        const auto   engine    = load(name, "f32", exact_params());
+        const auto   cache_ids = oracle.ids("cache_ids");
+        const auto   from      = oracle.expected["forward"]["cache"]["block_start"].get<int32_t>();
+        const auto   to        = oracle.expected["forward"]["cache"]["block_end"].get<int32_t>();
+        const auto   recompute = [&](int32_t last) {
+            engine->kv_truncate(0);
+            ForwardRequest all = whole_request(oracle.ids("input_ids"));
+            all.kv             = KvUse::store;
+            all.rows           = {};
+            engine->forward(all);
+            ForwardRequest part = whole_request({ cache_ids.begin() + from, cache_ids.begin() + last });
+            part.kv             = KvUse::store;
+            for (int32_t position = from; position < last; position++) {
+                part.positions.push_back(position);
+            }
+            return engine->forward(part).logits;
+        };
+        CHECK(nmse(recompute(static_cast<int32_t>(cache_ids.size())), oracle.floats("cache_prefix_logits")) <= 1e-8);
+        CHECK(nmse(recompute(to), oracle.floats("cache_dual_logits")) <= 1e-8);
     }
 }

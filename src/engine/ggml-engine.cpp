@@ -242,7 +242,12 @@ const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
     for (int32_t i = 0; request.positions.empty() && i < static_cast<int32_t>(request.tokens.size()) / params_.n_streams; i++) {
         positions_.push_back(i);
     }
-    prepare(make_key(request));
+    const GraphKey key = make_key(request);
+    if (key.n_rows == 0 && key.kv == KvUse::none && key.taps.empty()) { // nothing would be kept
+        result_ = {};
+        return result_;
+    }
+    prepare(key);
     if (request.kv == KvUse::store) {
         store_.fill(positions_);
     }

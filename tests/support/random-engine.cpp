@@ -1,0 +1,38 @@
+#include "support/random-engine.h"
+
+#include "support/paths.h"
+
+#include <random>
+
+namespace buoy::test {
+
+EngineParams exact_params() {
+    EngineParams params;
+    params.flash  = FlashAttention::off;
+    params.type_k = KvType::f32;
+    params.type_v = KvType::f32;
+    return params;
+}
+
+std::string random_gguf(const RandomModel & model) {
+    const std::string path = temp_dir() + "/random.gguf";
+    write_random_model(model, path);
+    return path;
+}
+
+std::unique_ptr<Engine> random_engine(const RandomModel & model, const EngineParams & params) {
+    ModelParams where;
+    where.path = random_gguf(model);
+    return load_engine(where, params);
+}
+
+std::vector<int32_t> random_tokens(size_t n, int32_t limit, uint32_t seed) {
+    std::mt19937         random(seed);
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < n; i++) {
+        tokens.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(limit)));
+    }
+    return tokens;
+}
+
+} // namespace buoy::test

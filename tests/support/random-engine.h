@@ -1,0 +1,23 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "model/random-model.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace buoy::test {
+
+// Everything in F32 and no flash attention: what exactness is tested with.
+EngineParams exact_params();
+
+// Writes the model into a fresh directory and returns its path.
+std::string random_gguf(const RandomModel & model);
+
+std::unique_ptr<Engine> random_engine(const RandomModel & model, const EngineParams & params = exact_params());
+
+// n ids below the limit, the same for the same seed.
+std::vector<int32_t> random_tokens(size_t n, int32_t limit, uint32_t seed = 1);
+
+} // namespace buoy::test
