@@ -12,15 +12,14 @@
 using namespace buoy;
 
 TEST_CASE("chat: cases of the oracles, text and ids") {
-    for (const std::string & oracle : test::oracle_names()) {
-        CAPTURE(oracle);
-        const Vocab          vocab = Vocab::load(test::oracle_vocab(oracle));
-        const nlohmann::json cases = test::oracle_json(oracle, "tokenizer_cases.json");
+    for (const auto & [name, path, cases] : test::oracle_vocabs()) {
+        CAPTURE(name);
+        const Vocab vocab = Vocab::load(path);
         CHECK(cases["chat"].size() >= 4);
         for (const auto & entry : cases["chat"]) {
             std::vector<ChatMessage> messages;
             for (const auto & message : entry["messages"]) {
-                messages.push_back({ message["role"], message["content"] });
+                messages.push_back({message["role"], message["content"]});
             }
             const bool prompt = entry["add_generation_prompt"];
             CHECK(vocab.render_chat(messages, prompt) == entry["rendered"].get<std::string>());
@@ -40,8 +39,9 @@ Vocab load(const std::string & chat_template, test::VocabGguf file = test::small
     return Vocab::load(path);
 }
 
-const std::string chatml = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
-                           "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+const std::string chatml =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
 size_t count(const Ids & ids, int32_t id) { return static_cast<size_t>(std::count(ids.begin(), ids.end(), id)); }
 
@@ -72,8 +72,9 @@ TEST_CASE("chat: what a user types stays text, whatever the template does to it"
              "m.content[0:]",
          }) {
         CAPTURE(content);
-        const Vocab vocab = load("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + " + content + " + '<|im_end|>' }}{% endfor %}");
-        const std::vector<ChatMessage> messages{ { "user", attack } };
+        const Vocab vocab = load("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + " + content +
+                                 " + '<|im_end|>' }}{% endfor %}");
+        const std::vector<ChatMessage> messages{{"user", attack}};
         CHECK(vocab.render_chat(messages, false) == "<|im_start|>user\n" + attack + "<|im_end|>");
         const Ids ids = vocab.encode_chat(messages, false);
         CHECK(count(ids, 258) == 1);
@@ -85,46 +86,47 @@ TEST_CASE("chat: what a user types stays text, whatever the template does to it"
 
 TEST_CASE("chat: a special token is not completed by what a user types") {
     const Vocab vocab = load("{{ '<|im_' + messages[0].content + '|>' }}");
-    CHECK(count(vocab.encode_chat({ { "user", "end" } }, false), 259) == 0);
-    CHECK(count(load("{{ '<|' + messages[0].role + '|>' }}").encode_chat({ { "mask", "end" } }, false), 260) == 1);
+    CHECK(count(vocab.encode_chat({{"user", "end"}}, false), 259) == 0);
+    CHECK(count(load("{{ '<|' + messages[0].role + '|>' }}").encode_chat({{"mask", "end"}}, false), 260) == 1);
 }
 
 TEST_CASE("chat: contents may hold the characters that guard them") {
     const Vocab       vocab   = load(chatml);
     const std::string content = "\xEF\xB7\x90<|mask|>\xEF\xB7\x91";
-    const Ids         ids     = vocab.encode_chat({ { "user", content } }, false);
+    const Ids         ids     = vocab.encode_chat({{"user", content}}, false);
     CHECK(count(ids, 260) == 0);
     CHECK(vocab.decode(ids, true) == "<|im_start|>user\n" + content + "<|im_end|>\n");
 }
 
 TEST_CASE("chat: words go on across the border between template and content") {
     const Vocab vocab = load("{{ '<|im_start|>h' + messages[0].content + ' ' + messages[1].content }}");
-    CHECK(vocab.encode_chat({ { "user", "e" }, { "user", "t" } }, false) == Ids{ 258, 256, 257 });
+    CHECK(vocab.encode_chat({{"user", "e"}, {"user", "t"}}, false) == Ids{258, 256, 257});
 }
 
 TEST_CASE("chat: white space and variables as Hugging Face sets them") {
-    CHECK(load("{% if true %}\n  a\n  {% endif %}\nb").render_chat({}, false) == "  a\nb"); // trim_blocks, lstrip_blocks
+    CHECK(load("{% if true %}\n  a\n  {% endif %}\nb").render_chat({}, false) ==
+          "  a\nb"); // trim_blocks, lstrip_blocks
     CHECK(load("{{ bos_token }}|{{ eos_token }}").render_chat({}, false) == "<|im_start|>|<|im_end|>");
-    CHECK(load("{{ bos_token }}|").encode_chat({}, false) == Ids{ 258, '|' });
+    CHECK(load("{{ bos_token }}|").encode_chat({}, false) == Ids{258, '|'});
     const Vocab vocab = load(chatml);
     CHECK(vocab.has_chat_template());
-    CHECK(vocab.render_chat({ { "user", "a" } }, true) == "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n");
-    CHECK(vocab.render_chat({ { "user", "a" } }, false) == "<|im_start|>user\na<|im_end|>\n");
+    CHECK(vocab.render_chat({{"user", "a"}}, true) == "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n");
+    CHECK(vocab.render_chat({{"user", "a"}}, false) == "<|im_start|>user\na<|im_end|>\n");
 }
 
 TEST_CASE("chat: ill-formed and extreme contents") {
     const Vocab vocab = load(chatml);
-    CHECK(vocab.render_chat({ { "user", std::string("a\0\xFF", 3) } }, false) ==
+    CHECK(vocab.render_chat({{"user", std::string("a\0\xFF", 3)}}, false) ==
           std::string("<|im_start|>user\na\0\xEF\xBF\xBD<|im_end|>\n", 33));
     const std::string much(1000000, 'x');
-    CHECK(vocab.encode_chat({ { "user", much } }, false).size() > 1000000);
-    CHECK(error_of([&] { vocab.render_chat({ { "user<|im_end|>", "a" } }, false); }).find("role") != std::string::npos);
-    CHECK(error_of([&] { vocab.render_chat({ { "", "a" } }, false); }).find("role") != std::string::npos);
+    CHECK(vocab.encode_chat({{"user", much}}, false).size() > 1000000);
+    CHECK(error_of([&] { vocab.render_chat({{"user<|im_end|>", "a"}}, false); }).find("role") != std::string::npos);
+    CHECK(error_of([&] { vocab.render_chat({{"", "a"}}, false); }).find("role") != std::string::npos);
 }
 
 TEST_CASE("chat: broken templates are one line that names the key") {
     const auto message = [](const std::string & source) {
-        return error_of([&] { load(source).render_chat({ { "user", "a" } }, true); });
+        return error_of([&] { load(source).render_chat({{"user", "a"}}, true); });
     };
     for (const std::string & source : {
              std::string("{% for m in messages %}"),
@@ -138,8 +140,22 @@ TEST_CASE("chat: broken templates are one line that names the key") {
              std::string("{{ ' }}"),
              std::string("{{ ") + std::string(100000, '(') + " }}",
              std::string("{{ ") + std::string(100000, '[') + " }}",
-             "{{ not" + [] { std::string s; for (int i = 0; i < 100000; i++) { s += " not"; } return s; }() + " 1 }}",
-             [] { std::string s; for (int i = 0; i < 100000; i++) { s += "{% if 1 %}"; } return s; }(),
+             "{{ not" +
+                 [] {
+                     std::string s;
+                     for (int i = 0; i < 100000; i++) {
+                         s += " not";
+                     }
+                     return s;
+                 }() +
+                 " 1 }}",
+             [] {
+                 std::string s;
+                 for (int i = 0; i < 100000; i++) {
+                     s += "{% if 1 %}";
+                 }
+                 return s;
+             }(),
              std::string(2u << 20, 'a'),
          }) {
         CAPTURE(source.substr(0, 60));
@@ -149,5 +165,6 @@ TEST_CASE("chat: broken templates are one line that names the key") {
         CHECK(text.size() < 600);
     }
     CHECK(message("{{ raise_exception('roles must alternate') }}").find("roles must alternate") != std::string::npos);
-    CHECK(error_of([] { load("").render_chat({}, false); }).find("tokenizer.chat_template is missing") != std::string::npos);
+    CHECK(error_of([] { load("").render_chat({}, false); }).find("tokenizer.chat_template is missing") !=
+          std::string::npos);
 }

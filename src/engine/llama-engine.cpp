@@ -45,7 +45,8 @@ void check_keys(const GgufFile & file, const std::string & arch) {
     if (file.has(arch + ".block_count")) {
         file.require_int(arch + ".block_count", 1, n_layer_max);
     }
-    for (const char * key : { ".embedding_length", ".context_length", ".attention.head_count", ".attention.head_count_kv" }) {
+    for (const char * key :
+         {".embedding_length", ".context_length", ".attention.head_count", ".attention.head_count_kv"}) {
         if (file.has(arch + key) && !file.is_array(arch + key)) {
             file.require_int(arch + key, 0, std::numeric_limits<int32_t>::max());
         }
@@ -90,7 +91,8 @@ LlamaEngine::LlamaEngine(const ModelParams & model, const EngineParams & params)
     if (params.n_threads < 0 || params.n_threads > n_threads_max) {
         fail("the number of threads is ", params.n_threads, ", expected 0 (one per core) to ", n_threads_max);
     }
-    n_threads_ = params.n_threads > 0 ? params.n_threads : std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
+    n_threads_ = params.n_threads > 0 ? params.n_threads
+                                      : std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
 
     const GgufFile file = GgufFile::open(model.path);
     load(file, model);
@@ -103,7 +105,8 @@ void LlamaEngine::load(const GgufFile & file, const ModelParams & params) {
     check_keys(file, info_.arch);
     info_.traits = read_traits(file, info_.arch, arch_defaults(info_.arch));
     if (info_.traits.attention == AttentionKind::block_causal) {
-        fail(path_, ": attention in blocks of ", info_.traits.block_length, ", libllama runs full or causal attention only");
+        fail(path_, ": attention in blocks of ", info_.traits.block_length,
+             ", libllama runs full or causal attention only");
     }
 
     const auto                      n_layer = file.get_int(info_.arch + ".block_count").value_or(1);
@@ -148,7 +151,7 @@ void LlamaEngine::read_info(const GgufFile & file) {
     info_.n_bytes             = llama_model_size(model);
 
     const int64_t head_dim = info_.n_head > 0 ? info_.n_embd / info_.n_head : 0;
-    info_.head_dim         = static_cast<int32_t>(file.get_int(info_.arch + ".attention.key_length").value_or(head_dim));
+    info_.head_dim = static_cast<int32_t>(file.get_int(info_.arch + ".attention.key_length").value_or(head_dim));
 
     const int64_t n_rot = file.get_int(info_.arch + ".rope.dimension_count").value_or(info_.head_dim);
     taps_               = LlamaTaps(llama_model_rope_type(model) == LLAMA_ROPE_TYPE_NORM, static_cast<int32_t>(n_rot));
@@ -165,10 +168,10 @@ LlamaContextPtr LlamaEngine::make_context(int32_t n_ctx, int32_t n_batch, bool s
     params.n_threads_batch      = n_threads_;
     params.flash_attn_type      = to_flash_type(params_.flash);
     // A pass without a store has nothing to save memory on.
-    params.type_k            = store ? to_ggml_type(params_.type_k) : flash ? GGML_TYPE_F16 : GGML_TYPE_F32;
-    params.type_v            = store ? to_ggml_type(params_.type_v) : flash ? GGML_TYPE_F16 : GGML_TYPE_F32;
-    params.attention_type    = info_.traits.attention == AttentionKind::full ? LLAMA_ATTENTION_TYPE_NON_CAUSAL
-                                                                             : LLAMA_ATTENTION_TYPE_CAUSAL;
+    params.type_k = store ? to_ggml_type(params_.type_k) : flash ? GGML_TYPE_F16 : GGML_TYPE_F32;
+    params.type_v = store ? to_ggml_type(params_.type_v) : flash ? GGML_TYPE_F16 : GGML_TYPE_F32;
+    params.attention_type =
+        info_.traits.attention == AttentionKind::full ? LLAMA_ATTENTION_TYPE_NON_CAUSAL : LLAMA_ATTENTION_TYPE_CAUSAL;
     params.swa_full          = true; // else sliding windows forget what kv_truncate goes back to
     params.cb_eval           = &LlamaTaps::on_node;
     params.cb_eval_user_data = &taps_;
@@ -176,7 +179,8 @@ LlamaContextPtr LlamaEngine::make_context(int32_t n_ctx, int32_t n_batch, bool s
     const LlamaScope scope(log_);
     LlamaContextPtr  context(llama_init_from_model(model_.get(), params));
     if (!context) {
-        fail_runtime(path_, ": libllama cannot make a context for ", n_ctx, " tokens: ", printable(scope.error_or("no reason given")));
+        fail_runtime(path_, ": libllama cannot make a context for ", n_ctx,
+                     " tokens: ", printable(scope.error_or("no reason given")));
     }
     return context;
 }
@@ -238,7 +242,8 @@ void LlamaEngine::check(const ForwardRequest & request) const {
     const int64_t first = first_position(request);
     for (size_t i = 0; i < request.positions.size(); i++) {
         if (first < 0 || request.positions[i] != first + static_cast<int64_t>(i)) {
-            fail("position ", request.positions[i], " at ", i, ", expected one after the other from 0 or more: libllama takes no gaps");
+            fail("position ", request.positions[i], " at ", i,
+                 ", expected one after the other from 0 or more: libllama takes no gaps");
         }
     }
     for (const int32_t row : request.rows) {
@@ -266,7 +271,8 @@ void LlamaEngine::check_taps(const ForwardRequest & request) const {
             fail("layer ", point.layer, " does not exist, the model has layers 0 to ", info_.n_layer - 1);
         }
         if (point.tap != Tap::resid_post && params_.flash != FlashAttention::off) {
-            fail(tap_name(point.tap, point.layer), " cannot be observed through libllama with flash attention; use -fa off");
+            fail(tap_name(point.tap, point.layer),
+                 " cannot be observed through libllama with flash attention; use -fa off");
         }
         const bool rotated = point.tap == Tap::rot_q || point.tap == Tap::rot_k;
         if (rotated && request.kv == KvUse::store && params_.type_k == KvType::q8_0) {
@@ -287,7 +293,8 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
     const bool    store  = request.kv == KvUse::store;
     const bool    output = request.output != OutputKind::none && !request.rows.empty();
     // The last block drops the rows that nobody asked for, but a tap shows all of them.
-    const bool all_rows = std::count(request.taps.begin(), request.taps.end(), TapPoint{ Tap::resid_post, info_.n_layer - 1 }) > 0;
+    const bool all_rows =
+        std::count(request.taps.begin(), request.taps.end(), TapPoint{Tap::resid_post, info_.n_layer - 1}) > 0;
 
     llama_context * context = store ? stored_context(first) : plain_context(T);
     const int32_t   chunk   = store ? static_cast<int32_t>(llama_n_batch(context)) : T;
@@ -318,7 +325,8 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
     return result_;
 }
 
-void LlamaEngine::compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n) {
+void LlamaEngine::compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first,
+                          int32_t chunk_n) {
     const bool  has_memory = llama_get_memory(context) != nullptr;
     llama_batch batch{};
     batch.n_tokens = chunk_n;
@@ -336,14 +344,16 @@ void LlamaEngine::compute(llama_context * context, const ForwardRequest & reques
         fail_runtime(path_, ": the forward pass failed in libllama: ", printable(error.what()));
     }
     if (status != 0) {
-        fail_runtime(path_, ": the forward pass failed in libllama: ", printable(scope.error_or(concat("status ", status))));
+        fail_runtime(path_,
+                     ": the forward pass failed in libllama: ", printable(scope.error_or(concat("status ", status))));
     }
     const auto n_rows = has_memory ? std::count(batch.logits, batch.logits + chunk_n, 1) : chunk_n;
     stats_.n_head_rows += n_rows;
     stats_.n_query_rows_last += chunk_n; // libllama computes every query
 }
 
-void LlamaEngine::read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n) {
+void LlamaEngine::read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first,
+                            int32_t chunk_n) {
     const auto V = static_cast<size_t>(info_.n_vocab);
     for (size_t i = 0; i < request.rows.size(); i++) {
         const int32_t row = request.rows[i];

@@ -32,15 +32,15 @@ private:
     LlamaContextPtr make_context(int32_t n_ctx, int32_t n_batch, bool store);
     llama_context * plain_context(int32_t n_tokens);
     llama_context * stored_context(int32_t first);
-    void            compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
-    void            read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
+    void compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
+    void read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
 
     std::string   path_;
     LogCallback   log_;
     EngineParams  params_;
     LlamaModelPtr model_;
     ModelInfo     info_;
-    LlamaTaps     taps_{ false, 0 };
+    LlamaTaps     taps_{false, 0};
     int32_t       n_ctx_     = 0;
     int32_t       n_threads_ = 0;
 

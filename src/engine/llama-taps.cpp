@@ -38,7 +38,7 @@ void check_columns(const ggml_tensor * tensor, int64_t n) {
 void LlamaTaps::begin(const std::vector<TapPoint> & points, int64_t n_rows, int64_t n_keys) {
     records_.clear();
     for (const TapPoint & point : points) {
-        records_.push_back({ point, {}, {} });
+        records_.push_back({point, {}, {}});
     }
     n_rows_ = n_rows;
     n_keys_ = n_keys;
@@ -58,28 +58,34 @@ void LlamaTaps::deliver(const TapSink & sink) {
         if (record.data.empty()) {
             fail("the model has no ", tap_name(record.point.tap, record.point.layer), " that libllama would show");
         }
-        sink({ record.point, 0, record.shape, record.data.data() });
+        sink({record.point, 0, record.shape, record.data.data()});
     }
 }
 
 LlamaTaps::Node LlamaTaps::name_node(const std::string & name, int32_t & layer) {
     const size_t dash = name.rfind('-');
-    if (dash == std::string::npos || dash + 1 == name.size() || name.find_first_not_of("0123456789", dash + 1) != std::string::npos) {
+    if (dash == std::string::npos || dash + 1 == name.size() ||
+        name.find_first_not_of("0123456789", dash + 1) != std::string::npos) {
         return Node::other;
     }
     layer                  = std::atoi(name.c_str() + dash + 1);
     const std::string base = name.substr(0, dash);
     // Later names are what some architectures make of the scores before they go into the softmax.
-    for (const char * scores : { "kq", "kq_scaled", "kq_scaled_2", "kq_plus_kq_b" }) {
+    for (const char * scores : {"kq", "kq_scaled", "kq_scaled_2", "kq_plus_kq_b"}) {
         if (base == scores) {
             return Node::scores;
         }
     }
-    return base == "kq_soft_max" ? Node::soft_max : base == "kqv" ? Node::context : base == "l_out" ? Node::block_out : Node::other;
+    return base == "kq_soft_max" ? Node::soft_max
+           : base == "kqv"       ? Node::context
+           : base == "l_out"     ? Node::block_out
+                                 : Node::other;
 }
 
 LlamaTaps::Record * LlamaTaps::find(Tap tap, int32_t layer) {
-    const auto found = std::find_if(records_.begin(), records_.end(), [&](const Record & record) { return record.point == TapPoint{ tap, layer }; });
+    const auto found = std::find_if(records_.begin(), records_.end(), [&](const Record & record) {
+        return record.point == TapPoint{tap, layer};
+    });
     return found == records_.end() ? nullptr : &*found;
 }
 
@@ -138,7 +144,7 @@ void LlamaTaps::observe(Node node, int32_t layer, const ggml_tensor * tensor) {
 
 void LlamaTaps::start(Record & record, int64_t outer, int64_t middle, int64_t inner) const {
     if (record.data.empty()) {
-        record.shape = { outer, middle, inner };
+        record.shape = {outer, middle, inner};
         record.data.assign(static_cast<size_t>(outer * middle * inner), 0.0f);
     }
 }

@@ -38,7 +38,7 @@ size_t nesting_depth(std::string_view source) {
         if (starts_with(source.substr(i), "{%")) {
             const size_t     word = source.find_first_not_of("-+ \t\r\n", i + 2);
             std::string_view tag  = word == std::string_view::npos ? "" : source.substr(word);
-            for (const char * opener : { "if", "for", "macro", "call", "filter" }) {
+            for (const char * opener : {"if", "for", "macro", "call", "filter"}) {
                 blocks += starts_with(tag, opener) ? 1 : 0;
             }
             blocks -= starts_with(tag, "end") && blocks > 0 ? 1 : 0;
@@ -51,7 +51,7 @@ size_t nesting_depth(std::string_view source) {
 // Unary and ternary chains recurse as well; their length is bounded by that of the tag around them.
 size_t longest_tag(std::string_view source) {
     size_t longest = 0;
-    for (const auto & [open, close] : { std::pair("{%", "%}"), std::pair("{{", "}}") }) {
+    for (const auto & [open, close] : {std::pair("{%", "%}"), std::pair("{{", "}}")}) {
         for (size_t first = source.find(open); first != std::string_view::npos; first = source.find(open, first + 2)) {
             const size_t last = std::min(source.find(close, first + 2), source.size());
             longest           = std::max(longest, last - first);
@@ -101,16 +101,18 @@ struct ChatTemplate::Program {
 };
 
 bool RenderedChat::is_typed(size_t first, size_t last) const {
-    const auto after = std::lower_bound(typed.begin(), typed.end(), first,
-                                        [](const std::pair<size_t, size_t> & stretch, size_t at) { return stretch.second <= at; });
+    const auto after =
+        std::lower_bound(typed.begin(), typed.end(), first,
+                         [](const std::pair<size_t, size_t> & stretch, size_t at) { return stretch.second <= at; });
     return after != typed.end() && after->first < last;
 }
 
 ChatTemplate::ChatTemplate(std::string origin, const std::string & source, std::string bos, std::string eos)
     : origin_(std::move(origin)), bos_(std::move(bos)), eos_(std::move(eos)), program_(std::make_unique<Program>()) {
-    if (source.size() > template_length_max || longest_tag(source) > tag_length_max || nesting_depth(source) > depth_max) {
-        fail(origin_, ": tokenizer.chat_template is not a sane template: ", source.size(), " bytes, nested ", nesting_depth(source),
-             " deep, longest tag ", longest_tag(source), " bytes");
+    if (source.size() > template_length_max || longest_tag(source) > tag_length_max ||
+        nesting_depth(source) > depth_max) {
+        fail(origin_, ": tokenizer.chat_template is not a sane template: ", source.size(), " bytes, nested ",
+             nesting_depth(source), " deep, longest tag ", longest_tag(source), " bytes");
     }
     try {
         jinja::lexer lexer;

@@ -34,7 +34,8 @@ SpecialTokens::SpecialTokens(const llama_vocab * vocab) {
     std::sort(entries_.begin(), entries_.end(), [](const Entry & a, const Entry & b) { return a.text < b.text; });
 }
 
-const SpecialTokens::Entry * SpecialTokens::match(const std::string & text, size_t first, const Allowed & allowed) const {
+const SpecialTokens::Entry * SpecialTokens::match(const std::string & text, size_t first,
+                                                  const Allowed & allowed) const {
     // Narrow the range of entries that share the text's first n bytes; the shortest of a range comes first.
     const Entry * found = nullptr;
     auto          low   = entries_.begin();
@@ -64,7 +65,7 @@ std::vector<TextSegment> SpecialTokens::split(const std::string & text, const Al
 
     const auto push_text = [&](size_t last) {
         if (text_first < last) {
-            segments.push_back({ -1, text_first, last });
+            segments.push_back({-1, text_first, last});
         }
     };
 
@@ -79,7 +80,7 @@ std::vector<TextSegment> SpecialTokens::split(const std::string & text, const Al
             text_last--;
         }
         push_text(text_last);
-        segments.push_back({ entry->id, pos, pos + entry->text.size() });
+        segments.push_back({entry->id, pos, pos + entry->text.size()});
         pos += entry->text.size();
         while (entry->rstrip && pos < text.size() && is_space(text[pos])) {
             pos++;

@@ -24,11 +24,14 @@ Sequence scan_sequence(std::string_view text) {
 
     const uint8_t lead = byte(0);
     if (lead < 0x80) {
-        return { 1, true };
+        return {1, true};
     }
-    const size_t n_more = lead >= 0xC2 && lead <= 0xDF ? 1 : (lead & 0xF0) == 0xE0 ? 2 : lead >= 0xF0 && lead <= 0xF4 ? 3 : 0;
+    const size_t n_more = lead >= 0xC2 && lead <= 0xDF   ? 1
+                          : (lead & 0xF0) == 0xE0        ? 2
+                          : lead >= 0xF0 && lead <= 0xF4 ? 3
+                                                         : 0;
     if (n_more == 0) {
-        return { 1, false };
+        return {1, false};
     }
     for (size_t i = 1; i <= n_more; i++) {
         uint8_t low  = 0x80;
@@ -38,10 +41,10 @@ Sequence scan_sequence(std::string_view text) {
             high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
         }
         if (i >= text.size() || byte(i) < low || byte(i) > high) {
-            return { i, false };
+            return {i, false};
         }
     }
-    return { n_more + 1, true };
+    return {n_more + 1, true};
 }
 
 } // namespace
@@ -70,7 +73,7 @@ std::string utf8_nfc(const std::string & text) {
     if (ascii) {
         return text;
     }
-    utf8proc_uint8_t * mapped = nullptr;
+    utf8proc_uint8_t * mapped  = nullptr;
     const auto         options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     const auto *       bytes   = reinterpret_cast<const utf8proc_uint8_t *>(text.data());
     const auto         length  = utf8proc_map(bytes, static_cast<utf8proc_ssize_t>(text.size()), &mapped, options);

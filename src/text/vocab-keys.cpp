@@ -54,7 +54,8 @@ TokenSet index_tokens(const GgufFile & gguf, const std::vector<std::string> & to
     set.reserve(tokens.size());
     for (size_t id = 0; id < tokens.size(); id++) {
         if (!set.insert(tokens[id]).second) {
-            fail(gguf.paths()[0], ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]), " occurs twice, expected unique tokens");
+            fail(gguf.paths()[0], ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
+                 " occurs twice, expected unique tokens");
         }
     }
     return set;
@@ -80,21 +81,24 @@ uint64_t count_foreign_bytes(const std::string & token) {
 void check_types(const GgufFile & gguf, const VocabKeys & keys, const std::vector<std::string> & tokens) {
     const auto types = gguf.get_int_array(key_types);
     if (types && types->size() != tokens.size()) {
-        fail(gguf.paths()[0], ": ", key_types, " has ", types->size(), " entries, expected one for each of the ", tokens.size(),
-             " tokens");
+        fail(gguf.paths()[0], ": ", key_types, " has ", types->size(), " entries, expected one for each of the ",
+             tokens.size(), " tokens");
     }
     uint64_t n_foreign = 0;
     for (size_t id = 0; id < tokens.size(); id++) {
         const int64_t type = types ? (*types)[id] : token_type_normal;
-        if (type == token_type_byte && (tokens[id].size() != 6 || tokens[id].compare(0, 3, "<0x") != 0 || keys.model == "bert")) {
-            fail(gguf.paths()[0], ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]), " is typed as a byte, expected <0x00> … <0xFF>");
+        if (type == token_type_byte &&
+            (tokens[id].size() != 6 || tokens[id].compare(0, 3, "<0x") != 0 || keys.model == "bert")) {
+            fail(gguf.paths()[0], ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
+                 " is typed as a byte, expected <0x00> … <0xFF>");
         }
         if (type == token_type_normal && keys.model == "gpt2") {
             n_foreign += count_foreign_bytes(tokens[id]) * tokens[id].size();
         }
     }
     if (n_foreign > foreign_bytes_max) {
-        fail(gguf.paths()[0], ": ", key_tokens, " is not written in the byte alphabet that tokenizer.ggml.model = gpt2 expects");
+        fail(gguf.paths()[0], ": ", key_tokens,
+             " is not written in the byte alphabet that tokenizer.ggml.model = gpt2 expects");
     }
 }
 
@@ -109,15 +113,16 @@ void check_merges(const GgufFile & gguf, const TokenSet & tokens) {
         const std::string_view merge = (*merges)[i];
         const size_t           space = merge.find(' ', 1);
         if (space == std::string_view::npos || space + 1 >= merge.size()) {
-            fail(gguf.paths()[0], ": ", key_merges, "[", i, "] = ", quoted(merge), ", expected two tokens with a space between them");
+            fail(gguf.paths()[0], ": ", key_merges, "[", i, "] = ", quoted(merge),
+                 ", expected two tokens with a space between them");
         }
         const std::string_view left  = merge.substr(0, space);
         const std::string_view right = merge.substr(space + 1);
         joined.assign(left).append(right);
-        for (const std::string_view part : { left, right, std::string_view(joined) }) {
+        for (const std::string_view part : {left, right, std::string_view(joined)}) {
             if (tokens.count(part) == 0) {
-                fail(gguf.paths()[0], ": ", key_merges, "[", i, "] = ", quoted(merge), " needs the token ", quoted(part),
-                     ", which the vocabulary lacks");
+                fail(gguf.paths()[0], ": ", key_merges, "[", i, "] = ", quoted(merge), " needs the token ",
+                     quoted(part), ", which the vocabulary lacks");
             }
         }
     }

@@ -40,7 +40,7 @@ LlamaModelPtr load_tokenizer(const GgufFile & gguf, const VocabKeys & keys) {
         is_bailing(keys.pre) ? override_string("tokenizer.ggml.pre", "qwen2") : llama_model_kv_override{},
         llama_model_kv_override{},
     };
-    ggml_backend_dev_t no_devices[] = { nullptr };
+    ggml_backend_dev_t no_devices[] = {nullptr};
 
     llama_model_params params = llama_model_default_params();
     params.vocab_only         = true;
@@ -97,9 +97,10 @@ struct Vocab::Impl {
     std::optional<ChatTemplate> chat;
 
     Impl(const GgufFile & gguf, VocabKeys && checked)
-        : path(gguf.paths()[0]), keys(std::move(checked)), model(load_tokenizer(gguf, keys)), vocab(llama_model_get_vocab(model.get())),
-          bpe(llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE), bos(special_id(keys.bos, llama_vocab_bos(vocab))),
-          eos(special_id(keys.eos, llama_vocab_eos(vocab))), special(vocab) {
+        : path(gguf.paths()[0]), keys(std::move(checked)), model(load_tokenizer(gguf, keys)),
+          vocab(llama_model_get_vocab(model.get())), bpe(llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE),
+          bos(special_id(keys.bos, llama_vocab_bos(vocab))), eos(special_id(keys.eos, llama_vocab_eos(vocab))),
+          special(vocab) {
         if (!keys.chat_template.empty()) {
             chat.emplace(path, keys.chat_template, piece(bos, true), piece(eos, true));
         }
@@ -115,7 +116,7 @@ struct Vocab::Impl {
             return "";
         }
         std::string text(32, '\0');
-        int32_t     n = llama_token_to_piece(vocab, id, text.data(), static_cast<int32_t>(text.size()), 0, show_special);
+        int32_t n = llama_token_to_piece(vocab, id, text.data(), static_cast<int32_t>(text.size()), 0, show_special);
         if (n < 0) {
             text.resize(static_cast<size_t>(-n));
             n = llama_token_to_piece(vocab, id, text.data(), -n, 0, show_special);
@@ -132,7 +133,8 @@ struct Vocab::Impl {
         const auto           length = static_cast<int32_t>(text.size());
         std::vector<int32_t> out(text.size() + 8);
 
-        int32_t n = llama_tokenize(vocab, text.data(), length, out.data(), static_cast<int32_t>(out.size()), false, false);
+        int32_t n =
+            llama_tokenize(vocab, text.data(), length, out.data(), static_cast<int32_t>(out.size()), false, false);
         if (n < 0) {
             out.resize(static_cast<size_t>(-n));
             n = llama_tokenize(vocab, text.data(), length, out.data(), -n, false, false);
@@ -191,7 +193,8 @@ std::vector<int32_t> Vocab::encode(const std::string & text, bool add_special, b
     if (add_special && impl_->bos >= 0 && (wpm || llama_vocab_get_add_bos(impl_->vocab))) {
         ids.push_back(impl_->bos);
     }
-    impl_->tokenize(utf8_repair(text), [=](size_t, size_t) { return parse_special; }, "", ids);
+    impl_->tokenize(
+        utf8_repair(text), [=](size_t, size_t) { return parse_special; }, "", ids);
     if (add_special && wpm && llama_vocab_sep(impl_->vocab) >= 0) {
         ids.push_back(llama_vocab_sep(impl_->vocab));
     } else if (add_special && impl_->eos >= 0 && llama_vocab_get_add_eos(impl_->vocab)) {
@@ -212,9 +215,8 @@ std::string Vocab::decode(const std::vector<int32_t> & ids, bool special) const 
     }
     // SentencePiece and its like write a space before the first word, which libllama takes from the first token shown.
     std::vector<int32_t> shown;
-    std::copy_if(ids.begin(), ids.end(), std::back_inserter(shown), [&](int32_t id) {
-        return impl_->has(id) && (special || !llama_vocab_is_control(impl_->vocab, id));
-    });
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(shown),
+                 [&](int32_t id) { return impl_->has(id) && (special || !llama_vocab_is_control(impl_->vocab, id)); });
     const auto n_shown = static_cast<int32_t>(shown.size());
 
     int32_t n = llama_detokenize(impl_->vocab, shown.data(), n_shown, nullptr, 0, false, special);
@@ -252,7 +254,8 @@ std::vector<int32_t> Vocab::encode_chat(const std::vector<ChatMessage> & message
     }
     const RenderedChat   chat = impl_->render(safe, add_generation_prompt);
     std::vector<int32_t> ids;
-    impl_->tokenize(chat.text, [&](size_t first, size_t last) { return !chat.is_typed(first, last); }, guard, ids);
+    impl_->tokenize(
+        chat.text, [&](size_t first, size_t last) { return !chat.is_typed(first, last); }, guard, ids);
     return ids;
 }
 

@@ -31,10 +31,10 @@ size_t chunk_length(std::string_view text) {
 
 bool splits_in_loop(const std::string & pre) {
     static const std::array<const char *, 27> names{
-        "llama3",     "llama-v3",  "llama-bpe",   "falcon3",     "falcon-h1", "pixtral",     "lfm2",    "dbrx", "smaug-bpe",
-        "glm4",       "chatglm-bpe", "qwen2",     "qwen35",      "kormo",     "f2llmv2",     "grok-2",  "deepseek-r1-qwen",
-        "stablelm2",  "hunyuan",   "solar-open",  "gpt-2",       "phi-2",     "mpt",         "olmo",    "bailingmoe",
-        "bailingmoe2", "llada-moe",
+        "llama3",           "llama-v3",    "llama-bpe",   "falcon3",    "falcon-h1", "pixtral", "lfm2",    "dbrx",
+        "smaug-bpe",        "glm4",        "chatglm-bpe", "qwen2",      "qwen35",    "kormo",   "f2llmv2", "grok-2",
+        "deepseek-r1-qwen", "stablelm2",   "hunyuan",     "solar-open", "gpt-2",     "phi-2",   "mpt",     "olmo",
+        "bailingmoe",       "bailingmoe2", "llada-moe",
     };
     return std::find(names.begin(), names.end(), pre) != names.end();
 }

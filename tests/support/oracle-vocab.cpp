@@ -1,5 +1,6 @@
 #include "support/oracle-vocab.h"
 
+#include "support/converted.h"
 #include "support/paths.h"
 #include "support/vocab-gguf.h"
 
@@ -11,35 +12,23 @@
 
 namespace buoy::test {
 
-std::vector<std::string> oracle_names() {
-    std::vector<std::string> names;
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared directory (BUOY_SHARED_DIR)");
-        return names;
-    }
-    for (const auto & entry : std::filesystem::directory_iterator(shared_dir() + "/oracles")) {
-        if (entry.is_directory()) {
-            names.push_back(entry.path().filename().string());
-        }
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-}
+namespace {
 
-nlohmann::json oracle_json(const std::string & oracle, const std::string & file) {
-    std::ifstream stream(shared_dir() + "/oracles/" + oracle + "/" + file);
+nlohmann::json read_json(const std::string & oracle, const std::string & file) {
+    std::ifstream stream(oracle_dir(oracle) + "/" + file);
     return nlohmann::json::parse(stream);
 }
 
-std::string oracle_vocab(const std::string & oracle) {
-    const nlohmann::json tokenizer = oracle_json(oracle, "tokenizer.json");
-    const nlohmann::json config    = oracle_json(oracle, "tokenizer_config.json");
+std::string write_vocab(const std::string & oracle) {
+    const nlohmann::json tokenizer = read_json(oracle, "tokenizer.json");
+    const nlohmann::json config    = read_json(oracle, "tokenizer_config.json");
 
-    VocabGguf file;
+    VocabGguf         file;
     const std::string pattern = tokenizer["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"];
-    file.pre = pattern.find("{1,3}") != std::string::npos ? "llama-bpe" : pattern.find("?+") != std::string::npos ? "llada-moe" : "qwen2";
+    const auto        has     = [&](const char * part) { return pattern.find(part) != std::string::npos; };
+    file.pre                  = has("{1,3}") ? "llama-bpe" : has("?+") ? "llada-moe" : "qwen2";
     file.strings["tokenizer.ggml.normalizer"] = tokenizer["normalizer"].is_null() ? "none" : "nfc";
-    file.strings["tokenizer.chat_template"] = config["chat_template"];
+    file.strings["tokenizer.chat_template"]   = config["chat_template"];
 
     file.tokens.resize(tokenizer["model"]["vocab"].size());
     for (const auto & [token, id] : tokenizer["model"]["vocab"].items()) {
@@ -52,10 +41,12 @@ std::string oracle_vocab(const std::string & oracle) {
     for (const auto & merge : tokenizer["model"]["merges"]) {
         file.merges.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
     }
-    for (const std::string name : { "bos", "eos", "mask" }) {
+    for (const std::string name : {"bos", "eos", "mask"}) {
         const auto token = config.find(name + "_token");
         if (token != config.end() && token->is_string()) {
-            file.ids[name] = static_cast<uint32_t>(std::find(file.tokens.begin(), file.tokens.end(), token->get<std::string>()) - file.tokens.begin());
+            const auto id =
+                std::find(file.tokens.begin(), file.tokens.end(), token->get<std::string>()) - file.tokens.begin();
+            file.ids[name] = static_cast<uint32_t>(id);
         }
     }
     file.flags["add_bos_token"] = tokenizer["post_processor"]["type"] == "Sequence";
@@ -63,6 +54,28 @@ std::string oracle_vocab(const std::string & oracle) {
     const std::string path = temp_dir() + "/" + oracle + ".gguf";
     file.write(path);
     return path;
+}
+
+} // namespace
+
+std::vector<OracleVocab> oracle_vocabs() {
+    std::vector<OracleVocab> vocabs;
+    if (shared_dir().empty()) {
+        MESSAGE("skipped: no shared/ directory beside the repository");
+        return vocabs;
+    }
+    for (const auto & entry : std::filesystem::directory_iterator(shared_dir() + "/oracles")) {
+        if (entry.is_directory()) {
+            const std::string name = entry.path().filename().string();
+            vocabs.push_back({name, write_vocab(name), read_json(name, "tokenizer_cases.json")});
+        }
+    }
+    for (const char * name :
+         {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied"}) {
+        vocabs.push_back(
+            {std::string(name) + " converted", converted_oracle(name), read_json(name, "tokenizer_cases.json")});
+    }
+    return vocabs;
 }
 
 } // namespace buoy::test

@@ -7,12 +7,14 @@
 
 namespace buoy::test {
 
-// The checkpoints in shared/oracles; none, with a message, where the directory is absent.
-std::vector<std::string> oracle_names();
+struct OracleVocab {
+    std::string    name;
+    std::string    path;  // a GGUF file with its tokenizer
+    nlohmann::json cases; // tokenizer_cases.json
+};
 
-nlohmann::json oracle_json(const std::string & oracle, const std::string & file);
-
-// Path of a GGUF file with that checkpoint's tokenizer.
-std::string oracle_vocab(const std::string & oracle);
+// Every checkpoint in shared/oracles, its tokenizer written by this test; the architectures that our converter knows also as the
+// converter writes them. None, with a message, where the directory is absent.
+std::vector<OracleVocab> oracle_vocabs();
 
 } // namespace buoy::test

@@ -13,7 +13,7 @@ std::string utf8(uint32_t code) {
     if (code < 0x80) {
         return std::string(1, static_cast<char>(code));
     }
-    return { static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F)) };
+    return {static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F))};
 }
 
 void set_strings(gguf_context * gguf, const char * key, const std::vector<std::string> & values) {
@@ -33,27 +33,31 @@ uint32_t VocabGguf::add(const std::string & token, int32_t type) {
     return static_cast<uint32_t>(tokens.size() - 1);
 }
 
-void VocabGguf::write(const std::string & path) const {
-    const gguf_context_ptr gguf(gguf_init_empty());
-    gguf_set_val_str(gguf.get(), "general.architecture", arch.c_str());
-    gguf_set_val_str(gguf.get(), "tokenizer.ggml.model", model.c_str());
-    gguf_set_val_str(gguf.get(), "tokenizer.ggml.pre", pre.c_str());
-    set_strings(gguf.get(), "tokenizer.ggml.tokens", tokens);
+void VocabGguf::set_keys(gguf_context * gguf) const {
+    gguf_set_val_str(gguf, "general.architecture", arch.c_str());
+    gguf_set_val_str(gguf, "tokenizer.ggml.model", model.c_str());
+    gguf_set_val_str(gguf, "tokenizer.ggml.pre", pre.c_str());
+    set_strings(gguf, "tokenizer.ggml.tokens", tokens);
     if (!types.empty()) {
-        gguf_set_arr_data(gguf.get(), "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(), types.size());
+        gguf_set_arr_data(gguf, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(), types.size());
     }
     if (model == "gpt2" || !merges.empty()) {
-        set_strings(gguf.get(), "tokenizer.ggml.merges", merges);
+        set_strings(gguf, "tokenizer.ggml.merges", merges);
     }
     for (const auto & [key, value] : strings) {
-        gguf_set_val_str(gguf.get(), key.c_str(), value.c_str());
+        gguf_set_val_str(gguf, key.c_str(), value.c_str());
     }
     for (const auto & [name, id] : ids) {
-        gguf_set_val_u32(gguf.get(), ("tokenizer.ggml." + name + "_token_id").c_str(), id);
+        gguf_set_val_u32(gguf, ("tokenizer.ggml." + name + "_token_id").c_str(), id);
     }
     for (const auto & [name, value] : flags) {
-        gguf_set_val_bool(gguf.get(), ("tokenizer.ggml." + name).c_str(), value);
+        gguf_set_val_bool(gguf, ("tokenizer.ggml." + name).c_str(), value);
     }
+}
+
+void VocabGguf::write(const std::string & path) const {
+    const gguf_context_ptr gguf(gguf_init_empty());
+    set_keys(gguf.get());
     if (!gguf_write_to_file(gguf.get(), path.c_str(), true)) {
         throw std::runtime_error("cannot write " + path);
     }
@@ -68,10 +72,10 @@ VocabGguf small_vocab() {
     }
     vocab.add("he");
     vocab.add("Ġt");
-    vocab.merges         = { "h e", "Ġ t" };
-    vocab.ids["bos"]     = vocab.add("<|im_start|>", 3);
-    vocab.ids["eos"]     = vocab.add("<|im_end|>", 3);
-    vocab.ids["mask"]    = vocab.add("<|mask|>", 3);
+    vocab.merges                 = {"h e", "Ġ t"};
+    vocab.ids["bos"]             = vocab.add("<|im_start|>", 3);
+    vocab.ids["eos"]             = vocab.add("<|im_end|>", 3);
+    vocab.ids["mask"]            = vocab.add("<|mask|>", 3);
     vocab.flags["add_bos_token"] = false;
     return vocab;
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+struct gguf_context;
+
 namespace buoy::test {
 
 // What a tokenizer-only GGUF file says, right or wrong; the writer checks nothing.
@@ -22,6 +24,7 @@ struct VocabGguf {
     // Appends a token and returns its id. Types: 1 normal, 3 control, 4 user-defined.
     uint32_t add(const std::string & token, int32_t type = 1);
 
+    void set_keys(gguf_context * gguf) const;
     void write(const std::string & path) const;
 };
 

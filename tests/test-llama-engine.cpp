@@ -1,0 +1,376 @@
+// The engine over libllama: against the authors' PyTorch and our own engine, and on a tiny model of an architecture that is
+// not ours. F32 weights and K/V, no flash attention, unless said otherwise.
+
+#include "buoy/engine.h"
+#include "buoy/error.h"
+#include "engine/row-summary.h"
+#include "support/converted.h"
+#include "support/oracle.h"
+#include "support/paths.h"
+#include "support/tiny-gemma.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+const std::vector<std::string> oracle_names = {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied",
+                                               "qwen2", "qwen3-tied"};
+
+EngineParams exact_params() {
+    EngineParams params;
+    params.flash     = FlashAttention::off;
+    params.type_k    = KvType::f32;
+    params.type_v    = KvType::f32;
+    params.n_threads = 2;
+    return params;
+}
+
+std::unique_ptr<Engine> load(const std::string & path, const EngineParams & params = exact_params()) {
+    ModelParams model;
+    model.path = path;
+    return load_llama_engine(model, params);
+}
+
+bool no_shared() {
+    if (shared_dir().empty()) {
+        MESSAGE("skipped: no shared/ directory beside the repository");
+        return true;
+    }
+    return false;
+}
+
+std::vector<int32_t> some_tokens(int32_t n) {
+    std::vector<int32_t> tokens;
+    for (int32_t i = 0; i < n; i++) {
+        tokens.push_back((i * 37 + i * i) % 256);
+    }
+    return tokens;
+}
+
+// Tokens [first, last) with stored K/V; the logits of every row.
+std::vector<float> forward_stored(Engine & engine, const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
+    ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
+    request.positions.resize(request.tokens.size());
+    std::iota(request.positions.begin(), request.positions.end(), first);
+    request.kv = KvUse::store;
+    return engine.forward(request).logits;
+}
+
+struct Seen {
+    std::array<int64_t, 3> shape;
+    std::vector<float>     data;
+};
+
+std::map<std::string, Seen> observe(Engine & engine, ForwardRequest request, const std::vector<Tap> & taps) {
+    std::map<std::string, Seen> seen;
+    for (int32_t il = 0; il < engine.info().n_layer; il++) {
+        for (const Tap tap : taps) {
+            request.taps.push_back({tap, il});
+        }
+    }
+    request.sink = [&](const TapEvent & event) {
+        const int64_t n                                    = event.shape[0] * event.shape[1] * event.shape[2];
+        seen[tap_name(event.point.tap, event.point.layer)] = {event.shape, {event.data, event.data + n}};
+    };
+    engine.forward(request);
+    return seen;
+}
+
+const std::vector<Tap> all_taps{Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post};
+
+// Infinite where both are; NaN if they disagree about that.
+double score_nmse(const std::vector<float> & actual, const std::vector<float> & expected) {
+    std::vector<float> a, b;
+    for (size_t i = 0; i < expected.size(); i++) {
+        if (std::isinf(expected[i]) != std::isinf(actual[i])) {
+            return NAN;
+        }
+        if (!std::isinf(expected[i])) {
+            a.push_back(actual[i]);
+            b.push_back(expected[i]);
+        }
+    }
+    return nmse(a, b);
+}
+
+std::string error_of(const std::function<void()> & action) {
+    try {
+        action();
+    } catch (const Error & error) {
+        CHECK(std::string(error.what()).find('\n') == std::string::npos);
+        return error.what();
+    }
+    return "no error";
+}
+
+bool contains(const std::string & text, const std::string & part) { return text.find(part) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("llama engine: logits equal the reference, with and without stored K/V") {
+    if (no_shared()) {
+        return;
+    }
+    for (const std::string & name : oracle_names) {
+        CAPTURE(name);
+        const Oracle             oracle(name);
+        const std::vector<float> expected = oracle.floats("logits");
+        const auto               tokens   = oracle.ids("input_ids");
+        const auto               engine   = load(converted_oracle(name));
+        const auto               V        = static_cast<size_t>(engine->info().n_vocab);
+
+        const std::vector<float> plain = engine->forward(whole_request(tokens)).logits;
+        CHECK(nmse(plain, expected) <= 1e-10);
+        CHECK(argmax_rows(plain, V) == argmax_rows(expected, V));
+
+        const bool causal = engine->info().traits.attention == AttentionKind::causal;
+        CHECK(causal == (oracle.expected["forward"]["attention"] == "causal"));
+        CHECK(engine->info().traits.shift == (causal || name == "dream"));
+        if (!causal) {
+            CHECK(engine->info().traits.mask_id >= 0);
+            CHECK(contains(error_of([&] { forward_stored(*engine, tokens, 0, 4); }), "full attention"));
+            continue;
+        }
+        const auto         T = static_cast<int32_t>(tokens.size());
+        std::vector<float> pieces;
+        for (const auto & [first, last] : {std::pair(0, 5), std::pair(5, 6), std::pair(6, T)}) {
+            const std::vector<float> piece = forward_stored(*engine, tokens, first, last);
+            pieces.insert(pieces.end(), piece.begin(), piece.end());
+        }
+        CHECK(nmse(pieces, expected) <= 1e-10);
+    }
+}
+
+TEST_CASE("llama engine: taps equal the reference and our engine's") {
+    if (no_shared()) {
+        return;
+    }
+    for (const std::string & name : oracle_names) {
+        CAPTURE(name);
+        const Oracle   oracle(name);
+        const auto     engine  = load(converted_oracle(name));
+        ForwardRequest request = whole_request(oracle.ids("input_ids"));
+        request.rows           = {1};
+        const auto seen        = observe(*engine, request, all_taps);
+
+        std::vector<float> patterns;
+        for (int32_t il = 0; il < engine->info().n_layer; il++) {
+            const auto & pattern = seen.at(tap_name(Tap::pattern, il)).data;
+            patterns.insert(patterns.end(), pattern.begin(), pattern.end());
+        }
+        CHECK(max_abs_diff(patterns, oracle.floats("attn")) <= 1e-5);
+        const auto layer = oracle.expected["forward"]["qk_layer"].get<int32_t>();
+        CHECK(nmse(seen.at(tap_name(Tap::rot_q, layer)).data, oracle.floats("q_rope")) <= 1e-9);
+        CHECK(nmse(seen.at(tap_name(Tap::rot_k, layer)).data, oracle.floats("k_rope")) <= 1e-9);
+
+        ModelParams model;
+        model.path      = converted_oracle(name);
+        const auto ours = observe(*load_engine(model, exact_params()), request, all_taps);
+        CHECK(ours.size() == seen.size());
+        for (const auto & [tap, expected] : ours) {
+            CAPTURE(tap);
+            CHECK(seen.at(tap).shape == expected.shape);
+            CHECK(score_nmse(seen.at(tap).data, expected.data) <= 1e-9);
+        }
+    }
+}
+
+TEST_CASE("llama engine: an architecture that is not ours, in chunks and pieces, by the store and without") {
+    ModelParams model;
+    model.path        = tiny_gemma();
+    const auto engine = load_engine(model, exact_params());
+    CHECK(engine->info().arch == "gemma");
+    CHECK(engine->info().name == "tiny");
+    CHECK(engine->info().n_vocab == 261);
+    CHECK(engine->info().n_embd == 64);
+    CHECK(engine->info().n_layer == 2);
+    CHECK(engine->info().n_head == 4);
+    CHECK(engine->info().n_head_kv == 2);
+    CHECK(engine->info().head_dim == 32);
+    CHECK(engine->info().traits.shift);
+    CHECK(engine->n_ctx() == 1024);
+
+    constexpr int32_t        T      = 600; // more than one chunk
+    const auto               tokens = some_tokens(T);
+    const std::vector<float> plain  = engine->forward(whole_request(tokens)).logits;
+    CHECK(plain.size() == 600 * 261);
+    CHECK(nmse(forward_stored(*engine, tokens, 0, T), plain) <= 1e-10);
+
+    engine->kv_truncate(550);
+    const std::vector<float> tail(plain.end() - 50 * 261, plain.end());
+    CHECK(nmse(forward_stored(*engine, tokens, 550, T), tail) <= 1e-10);
+    CHECK(nmse(forward_stored(*engine, tokens, 550, T), tail) <= 1e-10); // writes the same positions again
+    CHECK(nmse(engine->forward(whole_request(tokens)).logits, plain) <= 1e-12);
+    CHECK(nmse(forward_stored(*engine, tokens, 599, T), {plain.end() - 261, plain.end()}) <= 1e-10);
+}
+
+TEST_CASE("llama engine: taps of a stored pass cover all keys") {
+    const auto     engine = load(tiny_gemma());
+    const auto     tokens = some_tokens(560);
+    ForwardRequest whole  = whole_request(tokens);
+    const auto     plain  = observe(*engine, whole, all_taps);
+
+    whole.kv          = KvUse::store;
+    const auto stored = observe(*engine, whole, all_taps);
+    for (const auto & [tap, expected] : plain) {
+        CAPTURE(tap);
+        CHECK(stored.at(tap).shape == expected.shape);
+        CHECK(score_nmse(stored.at(tap).data, expected.data) <= 1e-10);
+    }
+
+    ForwardRequest last = whole_request({tokens[559]});
+    last.positions      = {559};
+    last.kv             = KvUse::store;
+    const auto row      = observe(*engine, last, all_taps);
+    CHECK(row.at("blocks.0.attn.hook_pattern").shape == std::array<int64_t, 3>{4, 1, 560});
+    CHECK(row.at("blocks.1.attn.hook_rot_k").shape == std::array<int64_t, 3>{2, 560, 32});
+    CHECK(row.at("blocks.1.hook_resid_post").shape == std::array<int64_t, 3>{1, 1, 64});
+    CHECK(nmse(row.at("blocks.1.attn.hook_rot_k").data, plain.at("blocks.1.attn.hook_rot_k").data) <= 1e-10);
+    CHECK(nmse(row.at("blocks.1.attn.hook_v").data, plain.at("blocks.1.attn.hook_v").data) <= 1e-10);
+
+    for (int64_t head = 0; head < 4; head++) { // the softmax of the scores is the pattern, and it is causal
+        const float * scores  = plain.at("blocks.1.attn.hook_attn_scores").data.data() + (head * 560 + 100) * 560;
+        const float * pattern = plain.at("blocks.1.attn.hook_pattern").data.data() + (head * 560 + 100) * 560;
+        double        sum     = 0;
+        for (int64_t key = 0; key <= 100; key++) {
+            sum += std::exp(static_cast<double>(scores[key]));
+        }
+        CHECK(std::exp(static_cast<double>(scores[7])) / sum ==
+              doctest::Approx(static_cast<double>(pattern[7])).epsilon(1e-5));
+        CHECK(std::isinf(scores[101]));
+        CHECK(pattern[101] == 0.0f);
+    }
+}
+
+TEST_CASE("llama engine: only the rows asked for, in the order asked for") {
+    const auto               engine = load(tiny_gemma());
+    const auto               tokens = some_tokens(20);
+    const std::vector<float> all    = engine->forward(whole_request(tokens)).logits;
+
+    const int64_t  n_rows  = engine->stats().n_head_rows;
+    ForwardRequest request = whole_request(tokens);
+    request.rows           = {7, 3, 7};
+    const auto some        = engine->forward(request).logits;
+    CHECK(engine->stats().n_head_rows - n_rows == 2);
+    CHECK(some.size() == 3 * 261);
+    for (size_t i = 0; i < 3; i++) {
+        const auto row = static_cast<std::ptrdiff_t>(request.rows[i]) * 261;
+        CHECK(max_abs_diff({some.begin() + static_cast<std::ptrdiff_t>(i) * 261,
+                            some.begin() + static_cast<std::ptrdiff_t>(i + 1) * 261},
+                           {all.begin() + row, all.begin() + row + 261}) <= 1e-4);
+    }
+
+    request.output         = OutputKind::summary;
+    const auto & summaries = engine->forward(request).summaries;
+    CHECK(engine->forward(request).logits.empty());
+    REQUIRE(summaries.size() == 3);
+    CHECK(summaries[1].id == argmax_rows(all, 261)[3]);
+
+    request.output = OutputKind::none;
+    CHECK(engine->forward(request).logits.empty());
+    request.output = OutputKind::logits;
+    request.rows.clear();
+    CHECK(engine->forward(request).logits.empty());
+}
+
+TEST_CASE("row summary") {
+    const std::vector<float> logits{1.0f, 3.0f, 2.0f, 3.0f};
+    const RowSummary         row = summarize_row(logits.data(), logits.size());
+    const double             z   = std::exp(1.0) + std::exp(2.0) + 2 * std::exp(3.0);
+    CHECK(row.id == 1); // the lowest of a tie
+    CHECK(row.second_id == 3);
+    CHECK(row.prob == doctest::Approx(std::exp(3.0) / z));
+    CHECK(row.margin == doctest::Approx(0.0));
+    double entropy = 0;
+    for (const float logit : logits) {
+        const double p = std::exp(static_cast<double>(logit)) / z;
+        entropy -= p * std::log(p);
+    }
+    CHECK(row.entropy == doctest::Approx(entropy));
+    const std::vector<float> sure{-INFINITY, 5.0f, -INFINITY};
+    CHECK(summarize_row(sure.data(), 3).prob == 1.0f);
+    CHECK(summarize_row(sure.data(), 3).entropy == 0.0f);
+    CHECK(summarize_row(sure.data(), 3).margin == 1.0f);
+}
+
+TEST_CASE("llama engine: flash attention and K/V types stay close") {
+    const auto               tokens = some_tokens(40);
+    const std::vector<float> exact  = load(tiny_gemma())->forward(whole_request(tokens)).logits;
+    for (const KvType type : {KvType::f16, KvType::q8_0}) {
+        EngineParams params = exact_params();
+        params.flash        = FlashAttention::automatic;
+        params.type_k       = type;
+        params.type_v       = type;
+        const auto engine   = load(tiny_gemma(), params);
+        CHECK(nmse(engine->forward(whole_request(tokens)).logits, exact) <= 1e-4);
+        CHECK(nmse(forward_stored(*engine, tokens, 0, 40), exact) <= 1e-3);
+        CHECK(contains(error_of([&] { observe(*engine, whole_request(tokens), {Tap::pattern}); }), "flash attention"));
+        CHECK(observe(*engine, whole_request(tokens), {Tap::resid_post}).size() == 2);
+    }
+}
+
+TEST_CASE("llama engine: wrong requests are named") {
+    const auto engine = load(tiny_gemma());
+    const auto ask    = [&](const std::function<void(ForwardRequest &)> & spoil) {
+        ForwardRequest request = whole_request(some_tokens(4));
+        spoil(request);
+        return error_of([&] { engine->forward(request); });
+    };
+    CHECK(contains(ask([](ForwardRequest & r) { r.tokens.clear(); }), "0 tokens"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.tokens[1] = 261; }), "token id 261"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.tokens[1] = -1; }), "token id -1"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.rows = {4}; }), "row 4"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.positions = {0, 1}; }), "2 positions"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.positions = {0, 1, 3, 4}; }), "position 3"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.positions = {-1, 0, 1, 2}; }), "position -1"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.positions = {7, 8, 9, 10}, r.kv = KvUse::store; }), "gap"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.taps = {{Tap::pattern, 2}}; }), "layer 2"));
+    CHECK(contains(ask([](ForwardRequest & r) { r.taps = {{Tap::pattern, 1}}; }), "sink"));
+    CHECK(contains(error_of([&] { forward_stored(*engine, some_tokens(1025), 0, 1025); }), "context of 1024"));
+    CHECK(contains(error_of([&] { engine->kv_truncate(-1); }), "position -1"));
+
+    ForwardRequest broken_sink = whole_request(some_tokens(4));
+    broken_sink.taps           = {{Tap::pattern, 0}};
+    broken_sink.sink           = [](const TapEvent &) { fail("the sink is full"); };
+    CHECK(error_of([&] { engine->forward(broken_sink); }) == "the sink is full");
+    CHECK(engine->forward(whole_request(some_tokens(4))).logits.size() == 4 * 261);
+}
+
+TEST_CASE("llama engine: wrong parameters and files are named") {
+    const auto with = [](const std::function<void(EngineParams &)> & spoil) {
+        EngineParams params = exact_params();
+        spoil(params);
+        return error_of([&] { load(tiny_gemma(), params); });
+    };
+    CHECK(contains(with([](EngineParams & p) { p.n_streams = 2; }), "streams"));
+    CHECK(contains(with([](EngineParams & p) { p.n_ctx = -1; }), "context length"));
+    CHECK(contains(with([](EngineParams & p) { p.n_threads = 10000; }), "threads"));
+
+    TinyGemma unknown;
+    unknown.arch = "no-such-arch";
+    CHECK(contains(error_of([&] { load(tiny_gemma(unknown)); }),
+                   "'general.architecture' is 'no-such-arch', known are llada"));
+    TinyGemma deep;
+    deep.n_layer_key = 1000000000;
+    CHECK(contains(error_of([&] { load(tiny_gemma(deep)); }), "gemma.block_count"));
+    deep.n_layer_key = 3; // one more than there are tensors for
+    CHECK(contains(error_of([&] { load(tiny_gemma(deep)); }), "blk.2"));
+    TinyGemma headless;
+    headless.n_head_key = 0;
+    CHECK(error_of([&] { load(tiny_gemma(headless)); }) != "no error");
+    CHECK(contains(error_of([] { load("/no/such/file.gguf"); }), "/no/such/file.gguf"));
+
+    ModelParams cancelled;
+    cancelled.path     = tiny_gemma();
+    cancelled.progress = [](float) { return false; };
+    CHECK(contains(error_of([&] { load_llama_engine(cancelled, exact_params()); }), "cancelled"));
+}
