@@ -22,32 +22,28 @@ struct KnownPre {
 
 // libllama turns these names back into the same rules (and into ignore_merges).
 const std::vector<KnownPre> & known_pres() {
+    static const std::string words  = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+)";
+    static const std::string marks  = R"( ?[^\s\p{L}\p{N}]+[\r\n]*)";
+    static const std::string spaces = R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+    static const std::string llama3 = words + R"(|\p{N}{1,3}|)" + marks + "|" + spaces;
+    static const std::string qwen2  = words + R"(|\p{N}|)" + marks + "|" + spaces;
+    static const std::string qwen35 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+)"
+                                      R"(|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)" +
+                                      spaces;
+    static const std::string bailing  = R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}|)"
+                                        R"( ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
+    static const std::string deepseek = R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
+                                        R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)" +
+                                        spaces;
+
     static const std::vector<KnownPre> known = {
-        {"llama-bpe",
-         true,
-         {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-          "[bytes]"}},
-        {"smaug-bpe",
-         false,
-         {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-          "[bytes]"}},
-        {"qwen2",
-         false,
-         {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-          "[bytes]"}},
-        {"qwen35",
-         false,
-         {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-          "[bytes]"}},
-        {"llada-moe",
-         false,
-         {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
-          "[bytes]"}},
-        {"deepseek-v3",
-         false,
-         {R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+",
-          R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-          "[bytes]"}},
+        {"llama-bpe", true, {llama3, "[bytes]"}},
+        {"smaug-bpe", false, {llama3, "[bytes]"}},
+        {"qwen2", false, {qwen2, "[bytes]"}},
+        {"qwen35", false, {qwen35, "[bytes]"}},
+        {"llada-moe", false, {bailing, "[bytes]"}},
+        {"deepseek-v3", false, {R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+", deepseek, "[bytes]"}},
         {"gpt-2", false, {"[gpt2-bytes]"}},
         {"smollm", false, {"[digits]", "[gpt2-bytes]"}},
     };
@@ -59,7 +55,7 @@ const std::vector<KnownPre> & known_pres() {
     for (const KnownPre & pre : known_pres()) {
         known += concat(known.empty() ? "" : ", ", pre.name);
     }
-    fail(tokenizer.path(), ": ", what, " of an unknown kind: ", quoted(shown, 300), "; known are ", known,
+    fail(tokenizer.path(), ": ", what, " of an unknown kind: ", buoy::quoted(shown, 300), "; known are ", known,
          " and Llama-2 style BPE with byte fallback");
 }
 

@@ -24,12 +24,12 @@ struct PlannedTensor {
 
     // The GGUF tensor's dimensions, innermost first.
     std::vector<int64_t> ne() const {
-        return n_dims == 1 ? std::vector<int64_t>{ n_rows } : std::vector<int64_t>{ n_cols, n_rows };
+        return n_dims == 1 ? std::vector<int64_t>{n_rows} : std::vector<int64_t>{n_cols, n_rows};
     }
 };
 
-// Assigns every tensor of the checkpoint its place. Missing tensors and wrong shapes are Errors, tensors without a place
-// are reported.
+// Assigns every tensor of the checkpoint its place. Missing tensors and wrong shapes are Errors, tensors without a
+// place are reported.
 std::vector<PlannedTensor> plan_tensors(const ArchMapping & mapping, const HfParams & params,
                                         const Safetensors & source, OutType outtype, const LogCallback & log);
 

@@ -8,7 +8,8 @@ void check_llama(const HfJson & config) { expect_setting(config, "hidden_act", "
 
 } // namespace
 
-// Llama 2 and 3, Mistral (exact up to its sliding window, which the GGUF architecture has not). Biases only where the config asks for them.
+// Llama 2 and 3; Mistral, exact up to its sliding window, which the GGUF architecture has not. Biases are only there
+// where the config asks for them.
 ArchMapping llama_mapping() {
     ArchMapping mapping;
     mapping.arch      = "llama";
