@@ -169,11 +169,11 @@ void report_health(const PlannedTensor & tensor, const TensorHealth & health, co
         return;
     }
     if (health.n_not_finite > 0) {
-        log(LogLevel::warn,
-            concat("tensor ", tensor.source->name, ": ", health.n_not_finite, " values are NaN or infinite"));
+        log(LogLevel::warn, concat("tensor ", printable(tensor.source->name), ": ", health.n_not_finite,
+                                   " values are NaN or infinite"));
     }
     if (health.n_overflow > 0) {
-        log(LogLevel::warn, concat("tensor ", tensor.source->name, ": ", health.n_overflow,
+        log(LogLevel::warn, concat("tensor ", printable(tensor.source->name), ": ", health.n_overflow,
                                    " values are too large for ", ggml_type_name(tensor.type), " and became infinite"));
     }
 }
@@ -203,20 +203,7 @@ void write_tensors(PendingFile & file, const std::vector<PlannedTensor> & tensor
     }
 }
 
-} // namespace
-
-OutType parse_outtype(const std::string & name) {
-    const std::pair<const char *, OutType> known[] = {
-        {"f32", OutType::f32}, {"f16", OutType::f16}, {"bf16", OutType::bf16}, {"q8_0", OutType::q8_0}};
-    for (const auto & [text, type] : known) {
-        if (name == text) {
-            return type;
-        }
-    }
-    fail("output type ", buoy::quoted(name), " is not known; known: f32, f16, bf16, q8_0");
-}
-
-void convert_hf(const ConvertOptions & options) {
+void convert_checkpoint(const ConvertOptions & options) {
     std::error_code error;
     if (!fs::is_directory(options.input, error)) {
         fail(printable(options.input), ": not a directory with a Hugging Face checkpoint");
@@ -254,6 +241,31 @@ void convert_hf(const ConvertOptions & options) {
     file.write(head.data(), head.size());
     write_tensors(file, tensors, source, options, n_total);
     file.commit();
+}
+
+} // namespace
+
+OutType parse_outtype(const std::string & name) {
+    const std::pair<const char *, OutType> known[] = {
+        {"f32", OutType::f32}, {"f16", OutType::f16}, {"bf16", OutType::bf16}, {"q8_0", OutType::q8_0}};
+    for (const auto & [text, type] : known) {
+        if (name == text) {
+            return type;
+        }
+    }
+    fail("output type ", buoy::quoted(name), " is not known; known: f32, f16, bf16, q8_0");
+}
+
+void convert_hf(const ConvertOptions & options) {
+    try {
+        convert_checkpoint(options);
+    } catch (const Error & e) {
+        throw Error(printable(e.what()), e.kind()); // paths and names may hold anything
+    } catch (const std::bad_alloc &) {
+        fail_runtime(printable(options.input), ": out of memory while converting");
+    } catch (const std::exception & e) {
+        fail(printable(options.input), ": ", printable(e.what()));
+    }
 }
 
 } // namespace buoy

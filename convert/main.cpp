@@ -3,11 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <exception>
-#include <iostream>
 #include <unistd.h>
 
 namespace {
@@ -64,10 +61,6 @@ int run(buoy::ConvertOptions & options, bool verbose) {
         line.clear();
         std::fprintf(stderr, "error: %s\n", e.what());
         return interrupted != 0 ? 130 : e.kind() == buoy::ErrorKind::request ? 1 : 2;
-    } catch (const std::bad_alloc &) {
-        line.clear();
-        std::fprintf(stderr, "error: out of memory while converting %s\n", options.input.c_str());
-        return 2;
     }
 }
 

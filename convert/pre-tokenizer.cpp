@@ -186,6 +186,15 @@ PreTokenizer recognise_spm(const HfJson & tokenizer, const Json & pre, const Jso
 
 } // namespace
 
+std::string qwen2_pattern() {
+    for (const KnownPre & known : known_pres()) {
+        if (std::string(known.name) == "qwen2") {
+            return known.steps.front();
+        }
+    }
+    return {};
+}
+
 PreTokenizer recognise_pre_tokenizer(const HfJson & tokenizer) {
     const Json * model = tokenizer.find({"model"});
     if (model == nullptr || !model->is_object()) {

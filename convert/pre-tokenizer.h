@@ -22,4 +22,7 @@ struct PreTokenizer {
 // nothing from us. Unknown rules are an Error that shows them and lists the known names.
 PreTokenizer recognise_pre_tokenizer(const HfJson & tokenizer);
 
+// Qwen2's splitting pattern, for tokenizers that have it in code.
+std::string qwen2_pattern();
+
 } // namespace buoy

@@ -3,6 +3,7 @@
 #include "buoy/error.h"
 #include "io/printable.h"
 #include "special-tokens.h"
+#include "vocab-files.h"
 
 #include <filesystem>
 #include <limits>
@@ -175,15 +176,21 @@ void read_merges(Tokenizer & out, const std::unordered_map<std::string, int32_t>
     }
 }
 
+HfJson load_tokenizer(const std::string & dir) {
+    std::optional<HfJson> file = HfJson::load_if_present((std::filesystem::path(dir) / "tokenizer.json").string());
+    if (!file) {
+        file = tokenizer_from_vocab_files(dir);
+    }
+    if (!file) {
+        fail(dir, ": no tokenizer.json, nor vocab.json with merges.txt and tokenizer_config.json");
+    }
+    return *std::move(file);
+}
+
 } // namespace
 
 Tokenizer read_tokenizer(const std::string & dir, const HfJson & config, int64_t n_vocab, const LogCallback & log) {
-    const std::string path = (std::filesystem::path(dir) / "tokenizer.json").string();
-    std::error_code   error;
-    if (!std::filesystem::exists(path, error)) {
-        fail(dir, ": no tokenizer.json");
-    }
-    const HfJson file = HfJson::load(path);
+    const HfJson file = load_tokenizer(dir);
 
     Tokenizer out;
     out.pre = recognise_pre_tokenizer(file);

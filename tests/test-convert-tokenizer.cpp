@@ -307,3 +307,35 @@ TEST_CASE("tokenizer: chat templates") {
     dir.tokenizer_config["chat_template"] = {{{"name", "default"}}};
     read(dir).failed("no name or template");
 }
+
+TEST_CASE("tokenizer: vocab.json and merges.txt instead of tokenizer.json") {
+    HfDir           dir                          = checkpoint();
+    const Tokenizer whole                        = read(dir).tokenizer;
+    dir.tokenizer_config["tokenizer_class"]      = "DreamTokenizer";
+    dir.tokenizer_config["added_tokens_decoder"] = Json::object();
+    for (const Json & added : dir.tokenizer["added_tokens"]) {
+        dir.tokenizer_config["added_tokens_decoder"][added["id"].dump()] = added;
+    }
+    const std::string written = dir.write();
+    std::remove((written + "/tokenizer.json").c_str());
+    write_file(written + "/vocab.json", dir.tokenizer["model"]["vocab"].dump());
+    write_file(written + "/merges.txt", "#version: 0.2\nh e\r\nĠ t\n");
+    const Read result = read_dir(written);
+    REQUIRE(result.error == "");
+    CHECK(result.tokenizer.pre.name == "qwen2");
+    CHECK(result.tokenizer.pre.normalizer == "nfc");
+    CHECK(result.tokenizer.tokens == whole.tokens);
+    CHECK(result.tokenizer.types == whole.types);
+    CHECK(result.tokenizer.merges == whole.merges);
+
+    const auto configured = [&](const char * key, const Json & value) {
+        Json config = dir.tokenizer_config;
+        config[key] = value;
+        write_file(written + "/tokenizer_config.json", config.dump());
+        return read_dir(written);
+    };
+    CHECK(configured("tokenizer_class", "GPT2Tokenizer").tokenizer.pre.name == "gpt-2");
+    configured("tokenizer_class", "OddTokenizer").failed("tokenizer class 'OddTokenizer' is not known");
+    configured("added_tokens_decoder", {{"x", Json::object()}}).failed("has an entry 'x'");
+    configured("added_tokens_decoder", {{"99999999", {{"content", "<x>"}}}}).failed("has id 99999999");
+}
