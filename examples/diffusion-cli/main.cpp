@@ -2,14 +2,18 @@
 #include "buoy/error.h"
 #include "buoy/vocab.h"
 #include "io/npy.h"
+#include "io/printable.h"
 #include "options.h"
 #include "progress.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <fcntl.h>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <unistd.h>
@@ -24,6 +28,26 @@ void on_interrupt(int) {
         _exit(130);
     }
     interrupted = 1;
+}
+
+// A mapped file that shrinks, or a disk that fails, is noticed in the middle of a computation: no way back from there.
+void on_bus_error(int) {
+    constexpr char text[]  = "llama-diffusion-cli: the model file shrank or could not be read while it was in use\n";
+    const ssize_t  ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+    static_cast<void>(ignored);
+    _exit(2);
+}
+
+// Started with a standard stream closed, the next file opened would take its number and get what is printed.
+// Writing to the stand-in fails as writing to a closed stream does.
+void fill_standard_streams() {
+    int fd = -1;
+    do {
+        fd = open("/dev/null", O_RDONLY);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
 }
 
 void print_log(buoy::LogLevel level, const std::string & text) {
@@ -47,7 +71,7 @@ std::string read_prompt(const Options & options) {
     }
     std::ifstream in(options.prompt_file, std::ios::binary);
     if (!in || in.peek() == std::ifstream::traits_type::eof()) {
-        buoy::fail("prompt file '", options.prompt_file, "' can't be read or is empty");
+        buoy::fail("prompt file ", buoy::quoted(options.prompt_file), " can't be read or is empty");
     }
     return { std::istreambuf_iterator<char>(in), {} };
 }
@@ -92,9 +116,7 @@ int generate_text(const Options & options, buoy::Engine & engine, const buoy::Vo
     const buoy::Generation generation = buoy::generate(engine, prompt, params);
     progress.reset();
     const std::string text = vocab.decode(generation.tokens) + "\n";
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        buoy::fail_runtime("the text could not be written to standard output");
-    }
+    std::fwrite(text.data(), 1, text.size(), stdout);
     return generation.stopped ? 130 : 0;
 }
 
@@ -119,7 +141,8 @@ int run(int argc, char ** argv) {
     const buoy::Vocab          vocab  = buoy::Vocab::load(options.model.path);
     const std::vector<int32_t> prompt = make_prompt(options, vocab);
     if (options.engine.n_ctx == 0) {
-        options.engine.n_ctx = static_cast<int32_t>(prompt.size()) + std::max(options.generate.n_predict, 1);
+        const int64_t n_needed = static_cast<int64_t>(prompt.size()) + std::max(options.generate.n_predict, 1);
+        options.engine.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
     }
     const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(options.model, options.engine);
     if (!options.logits_out.empty()) {
@@ -132,16 +155,25 @@ int run(int argc, char ** argv) {
 } // namespace
 
 int main(int argc, char ** argv) {
+    fill_standard_streams();
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
+    std::signal(SIGBUS, on_bus_error);
     std::signal(SIGPIPE, SIG_IGN);
     try {
-        return run(argc, argv);
+        const int exit_code = run(argc, argv);
+        if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+            buoy::fail_runtime("standard output could not be written");
+        }
+        return exit_code;
     } catch (const buoy::Error & error) {
         std::fprintf(stderr, "llama-diffusion-cli: %s\n", error.what());
         return error.kind() == buoy::ErrorKind::request ? 1 : 2;
     } catch (const std::bad_alloc &) {
         std::fputs("llama-diffusion-cli: out of memory\n", stderr);
+        return 2;
+    } catch (const std::exception & error) {
+        std::fprintf(stderr, "llama-diffusion-cli: %s\n", buoy::printable(error.what()).c_str());
         return 2;
     }
 }

@@ -2,9 +2,11 @@
 
 #include "buoy/error.h"
 #include "buoy/version.h"
+#include "io/printable.h"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <iostream>
@@ -108,12 +110,10 @@ void add_compute_options(CLI::App & app, Options & o) {
     app.add_flag("!--no-repack", o.model.use_repack, "keep the file's weight layout on the CPU")->group(group);
 }
 
-// CLI11's messages may span lines; ours are one.
+// CLI11's messages may span lines and quote what was typed; ours are one line.
 std::string one_line(std::string text) {
-    for (char & c : text) {
-        c = c == '\n' ? ' ' : c;
-    }
-    return text;
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return buoy::printable(text);
 }
 
 } // namespace
@@ -153,7 +153,7 @@ std::vector<int32_t> parse_tokens(const std::string & text) {
     if (!text.empty() && text[0] == '@') {
         std::ifstream in(text.substr(1));
         if (!in) {
-            buoy::fail("--tokens: file '", text.substr(1), "' can't be read");
+            buoy::fail("--tokens: file ", buoy::quoted(text.substr(1)), " can't be read");
         }
         list.assign(std::istreambuf_iterator<char>(in), {});
     }
@@ -168,7 +168,7 @@ std::vector<int32_t> parse_tokens(const std::string & text) {
         int32_t    id     = 0;
         const auto result = std::from_chars(at, end, id);
         if (result.ec != std::errc() || id < 0) {
-            buoy::fail("--tokens: '", std::string(at, std::min(end, at + 20)), "' is not a token id");
+            buoy::fail("--tokens: ", buoy::quoted(std::string(at, std::min(end, at + 20))), " is not a token id");
         }
         ids.push_back(id);
         at = result.ptr;
