@@ -105,7 +105,7 @@ void LlamaEngine::load(const GgufFile & file, const ModelParams & params) {
     check_keys(file, info_.arch);
     info_.traits = read_traits(file, info_.arch, arch_defaults(info_.arch));
     if (info_.traits.attention == AttentionKind::block_causal) {
-        fail(path_, ": attention in blocks of ", info_.traits.block_length,
+        fail(printable(path_), ": attention in blocks of ", info_.traits.block_length,
              ", libllama runs full or causal attention only");
     }
 
@@ -131,10 +131,10 @@ void LlamaEngine::load(const GgufFile & file, const ModelParams & params) {
     if (!model_) {
         const std::string why = scope.error_or("loading was cancelled");
         if (why.find("unknown model architecture") != std::string::npos) {
-            fail(path_, ": key 'general.architecture' is ", quoted(info_.arch), ", known are ", known_names(),
-                 " and those of libllama");
+            fail(printable(path_), ": key 'general.architecture': expected ", known_names(), ", found ",
+                 quoted(info_.arch), ", which libllama does not know either");
         }
-        fail(path_, ": ", printable(why));
+        fail(printable(path_), ": ", printable(why));
     }
 }
 
@@ -179,7 +179,7 @@ LlamaContextPtr LlamaEngine::make_context(int32_t n_ctx, int32_t n_batch, bool s
     const LlamaScope scope(log_);
     LlamaContextPtr  context(llama_init_from_model(model_.get(), params));
     if (!context) {
-        fail_runtime(path_, ": libllama cannot make a context for ", n_ctx,
+        fail_runtime(printable(path_), ": libllama cannot make a context for ", n_ctx,
                      " tokens: ", printable(scope.error_or("no reason given")));
     }
     return context;
@@ -202,7 +202,7 @@ llama_context * LlamaEngine::stored_context(int32_t first) {
         stored_ = make_context(n_ctx_, std::min(n_ctx_, chunk_max), true);
     }
     if (llama_get_memory(stored_.get()) == nullptr) {
-        fail(path_, ": libllama keeps no K/V for the architecture ", info_.arch);
+        fail(printable(path_), ": libllama keeps no K/V for the architecture ", info_.arch);
     }
     kv_truncate(first);
     return stored_.get();
@@ -217,7 +217,7 @@ void LlamaEngine::kv_truncate(int32_t first) {
         return;
     }
     if (!llama_memory_seq_rm(llama_get_memory(stored_.get()), 0, first, -1)) {
-        fail(path_, ": the architecture ", info_.arch, " cannot forget a part of what it stored");
+        fail(printable(path_), ": the architecture ", info_.arch, " cannot forget a part of what it stored");
     }
     stored_n_ = std::min(stored_n_, first);
 }
@@ -255,7 +255,7 @@ void LlamaEngine::check(const ForwardRequest & request) const {
         return;
     }
     if (info_.traits.attention != AttentionKind::causal) {
-        fail(path_, ": K/V cannot be stored for full attention through libllama");
+        fail(printable(path_), ": K/V cannot be stored for full attention through libllama");
     }
     if (first > stored_n_) {
         fail("position ", first, " would leave a gap after the ", stored_n_, " that are stored");
@@ -341,10 +341,10 @@ void LlamaEngine::compute(llama_context * context, const ForwardRequest & reques
         status = llama_decode(context, batch);
         llama_synchronize(context);
     } catch (const std::exception & error) {
-        fail_runtime(path_, ": the forward pass failed in libllama: ", printable(error.what()));
+        fail_runtime(printable(path_), ": the forward pass failed in libllama: ", printable(error.what()));
     }
     if (status != 0) {
-        fail_runtime(path_,
+        fail_runtime(printable(path_),
                      ": the forward pass failed in libllama: ", printable(scope.error_or(concat("status ", status))));
     }
     const auto n_rows = has_memory ? std::count(batch.logits, batch.logits + chunk_n, 1) : chunk_n;
@@ -362,7 +362,7 @@ void LlamaEngine::read_rows(llama_context * context, const ForwardRequest & requ
         }
         const float * logits = llama_get_logits_ith(context, row - chunk_first);
         if (logits == nullptr) {
-            fail_runtime(path_, ": libllama gives no logits for row ", row);
+            fail_runtime(printable(path_), ": libllama gives no logits for row ", row);
         }
         if (request.output == OutputKind::summary) {
             result_.summaries[i] = summarize_row(logits, V);

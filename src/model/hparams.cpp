@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/gguf-file.h"
+#include "io/printable.h"
 
 #include <limits>
 
@@ -9,10 +10,24 @@ namespace buoy {
 
 namespace {
 
+constexpr const char * name_embd   = "token_embd.weight";
+constexpr const char * key_tokens  = "tokenizer.ggml.tokens";
+constexpr const char * key_mask_id = "tokenizer.ggml.mask_token_id";
+
 constexpr int64_t dim_max = 1 << 24; // far above any model, far below what could overflow a product of two
 
-float read_float(const GgufFile & file, const std::string & key, double fallback) {
-    return static_cast<float>(file.get_float(key).value_or(fallback));
+template <typename... Args>
+[[noreturn]] void fail_key(const GgufFile & file, const std::string & key, const Args &... args) {
+    fail(printable(file.paths()[0]), ": key ", quoted(key), ": ", args...);
+}
+
+// A number of the file in [min, max]; what fits a double may not fit a float.
+float read_float(const GgufFile & file, const std::string & key, double fallback, double min = -1e30, double max = 1e30) {
+    const double value = file.get_float(key).value_or(fallback);
+    if (!(value >= min && value <= max)) {
+        fail_key(file, key, "expected ", min, " to ", max, ", found ", value);
+    }
+    return static_cast<float>(value);
 }
 
 int32_t read_dim(const GgufFile & file, const std::string & key) {
@@ -21,35 +36,31 @@ int32_t read_dim(const GgufFile & file, const std::string & key) {
 
 RopeParams read_rope(const GgufFile & file, const std::string & arch, const HParams & hp, RopeKind kind) {
     const std::string key = arch + ".rope.";
-    const std::string & path = file.paths()[0];
 
     RopeParams rope;
     rope.kind       = kind;
     rope.n_dims     = file.has(key + "dimension_count") ? read_dim(file, key + "dimension_count") : hp.head_dim;
-    rope.freq_base  = read_float(file, key + "freq_base", 10000.0);
+    rope.freq_base  = read_float(file, key + "freq_base", 10000.0, 1e-6);
     rope.n_ctx_orig = file.has(key + "scaling.original_context_length")
                           ? read_dim(file, key + "scaling.original_context_length")
                           : hp.n_ctx_train;
     if (rope.n_dims > hp.head_dim || rope.n_dims % 2 != 0) {
-        fail(path, ": key '", key, "dimension_count' is ", rope.n_dims, ", expected an even number up to the head dimension ",
-             hp.head_dim);
-    }
-    if (rope.freq_base <= 0.0f) {
-        fail(path, ": key '", key, "freq_base' is ", rope.freq_base, ", expected a positive number");
+        fail_key(file, key + "dimension_count", "expected an even number up to the head dimension ", hp.head_dim, ", found ",
+                 rope.n_dims);
     }
 
     // scale_linear is the old name of the factor
     const std::string kind_name = file.get_string(key + "scaling.type").value_or("linear");
     if (kind_name != "none" && kind_name != "linear" && kind_name != "yarn") {
-        fail(path, ": key '", key, "scaling.type' is '", kind_name, "', known are none, linear and yarn");
+        fail_key(file, key + "scaling.type", "expected none, linear or yarn, found ", quoted(kind_name));
     }
     const char * factor_key = file.has(key + "scaling.factor") ? "scaling.factor" : "scale_linear";
-    const float  factor     = read_float(file, key + factor_key, 0.0);
+    const float  factor     = read_float(file, key + factor_key, 0.0, 0.0);
     if (kind_name == "none" || factor == 0.0f) {
         return rope;
     }
-    if (factor < 0.0f) {
-        fail(path, ": key '", key, factor_key, "' is ", factor, ", expected a positive number");
+    if (factor < 1e-6f) { // its inverse would not be a number to multiply positions with
+        fail_key(file, key + factor_key, "expected 0 (none) or a factor of at least 1e-06, found ", factor);
     }
     rope.freq_scale  = 1.0f / factor;
     rope.attn_factor = read_float(file, key + "scaling.attn_factor", 1.0);
@@ -62,11 +73,47 @@ RopeParams read_rope(const GgufFile & file, const std::string & arch, const HPar
     return rope;
 }
 
+// V is the embedding's rows; the tokenizer may name fewer, for rows are often padded.
+int32_t read_n_vocab(const GgufFile & file, const std::string & arch) {
+    const GgufTensor * embd = file.find_tensor(name_embd);
+    if (embd == nullptr) {
+        fail(printable(file.paths()[0]), ": tensor '", name_embd, "': missing");
+    }
+    const int64_t n_rows = embd->ne[1];
+    if (n_rows > std::numeric_limits<int32_t>::max()) {
+        fail(printable(file.paths()[0]), ": tensor '", name_embd, "': expected less than 2^31 rows, found ", n_rows);
+    }
+    const std::string rows_text = concat("the ", n_rows, " rows of tensor '", name_embd, "'");
+    const int64_t     n_claimed = file.get_int(arch + ".vocab_size").value_or(n_rows);
+    if (n_claimed != n_rows) {
+        fail_key(file, arch + ".vocab_size", "expected ", rows_text, ", found ", n_claimed);
+    }
+    const uint64_t n_tokens = file.array_size(key_tokens).value_or(0);
+    if (n_tokens > static_cast<uint64_t>(n_rows)) {
+        fail_key(file, key_tokens, "expected no more tokens than ", rows_text, ", found ", n_tokens);
+    }
+    return static_cast<int32_t>(n_rows);
+}
+
+// -1 where the file names none, which some writers spell out.
+int32_t read_mask_id(const GgufFile & file) {
+    const int64_t mask = file.get_int(key_mask_id).value_or(-1);
+    if (mask == -1 || mask == std::numeric_limits<uint32_t>::max()) {
+        return -1;
+    }
+    const GgufTensor * embd   = file.find_tensor(name_embd);
+    const int64_t      n_rows = embd != nullptr ? embd->ne[1] : std::numeric_limits<int32_t>::max();
+    const auto         n_ids  = file.array_size(key_tokens).value_or(static_cast<uint64_t>(n_rows));
+    if (mask < 0 || static_cast<uint64_t>(mask) >= n_ids) {
+        fail_key(file, key_mask_id, "expected less than the vocabulary's ", n_ids, ", found ", mask);
+    }
+    return static_cast<int32_t>(mask);
+}
+
 } // namespace
 
 HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults) {
-    const std::string & path = file.paths()[0];
-    const std::string   key  = arch + ".";
+    const std::string key = arch + ".";
 
     HParams hp;
     hp.n_embd      = read_dim(file, key + "embedding_length");
@@ -76,47 +123,35 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
     hp.n_head_kv   = file.has(key + "attention.head_count_kv") ? read_dim(file, key + "attention.head_count_kv") : hp.n_head;
     hp.n_ctx_train = static_cast<int32_t>(
         file.require_int(key + "context_length", 1, std::numeric_limits<int32_t>::max()));
-    hp.norm_eps = static_cast<float>(file.require_float(key + "attention.layer_norm_rms_epsilon"));
+    file.require_float(key + "attention.layer_norm_rms_epsilon");
+    hp.norm_eps = read_float(file, key + "attention.layer_norm_rms_epsilon", 0.0, 0.0, 1.0);
 
     if (static_cast<size_t>(hp.n_layer) > file.tensors().size()) {
-        fail(path, ": key '", key, "block_count' is ", hp.n_layer, ", but the file holds only ", file.tensors().size(),
-             " tensors");
+        fail_key(file, key + "block_count", "expected at most the file's ", file.tensors().size(), " tensors, found ",
+                 hp.n_layer);
     }
     if (hp.n_head % hp.n_head_kv != 0) {
-        fail(path, ": key '", key, "attention.head_count_kv' is ", hp.n_head_kv, ", expected a divisor of head_count ",
-             hp.n_head);
+        fail_key(file, key + "attention.head_count_kv", "expected a divisor of head_count ", hp.n_head, ", found ",
+                 hp.n_head_kv);
     }
     if (!file.has(key + "attention.key_length") && hp.n_embd % hp.n_head != 0) {
-        fail(path, ": key '", key, "attention.head_count' is ", hp.n_head, ", expected a divisor of embedding_length ",
-             hp.n_embd);
+        fail_key(file, key + "attention.head_count", "expected a divisor of embedding_length ", hp.n_embd, ", found ",
+                 hp.n_head);
     }
     hp.head_dim = file.has(key + "attention.key_length") ? read_dim(file, key + "attention.key_length")
                                                          : hp.n_embd / hp.n_head;
     if (file.has(key + "attention.value_length")) {
         const int32_t value_length = read_dim(file, key + "attention.value_length");
         if (value_length != hp.head_dim) {
-            fail(path, ": key '", key, "attention.value_length' is ", value_length, ", expected the key length ", hp.head_dim);
+            fail_key(file, key + "attention.value_length", "expected the key length ", hp.head_dim, ", found ", value_length);
         }
     }
-    if (!(hp.norm_eps >= 0.0f && hp.norm_eps < 1.0f)) {
-        fail(path, ": key '", key, "attention.layer_norm_rms_epsilon' is ", hp.norm_eps, ", expected 0 to 1");
-    }
-    hp.rope = read_rope(file, arch, hp, defaults.rope);
-
-    const GgufTensor * embd = file.find_tensor("token_embd.weight");
-    if (embd == nullptr) {
-        fail(path, ": tensor 'token_embd.weight' is missing");
-    }
-    if (embd->ne[1] > std::numeric_limits<int32_t>::max()) {
-        fail(path, ": tensor 'token_embd.weight' has ", embd->ne[1], " rows, too many");
-    }
-    hp.n_vocab = static_cast<int32_t>(embd->ne[1]);
+    hp.rope    = read_rope(file, arch, hp, defaults.rope);
+    hp.n_vocab = read_n_vocab(file, arch);
     return hp;
 }
 
 Traits read_traits(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults) {
-    const std::string & path = file.paths()[0];
-
     Traits traits;
     traits.attention = defaults.attention;
     if (const auto causal = file.get_bool(arch + ".attention.causal")) {
@@ -128,15 +163,9 @@ Traits read_traits(const GgufFile & file, const std::string & arch, const ArchDe
             traits.attention = AttentionKind::block_causal;
         }
     }
-    if (const auto mask = file.get_int("tokenizer.ggml.mask_token_id")) {
-        const uint64_t n_tokens = file.array_size("tokenizer.ggml.tokens").value_or(0);
-        if (*mask < 0 || (n_tokens > 0 && static_cast<uint64_t>(*mask) >= n_tokens)) {
-            fail(path, ": key 'tokenizer.ggml.mask_token_id' is ", *mask, ", expected less than the vocabulary's ", n_tokens);
-        }
-        traits.mask_id = static_cast<int32_t>(*mask);
-    }
+    traits.mask_id = read_mask_id(file);
     if (traits.attention != AttentionKind::causal && traits.mask_id < 0) {
-        fail(path, ": key 'tokenizer.ggml.mask_token_id' is missing, and a diffusion model can't decode without it");
+        fail_key(file, key_mask_id, "missing, expected the token that a diffusion model denoises");
     }
     traits.shift = traits.attention == AttentionKind::causal ||
                    file.get_bool("diffusion.shift_logits").value_or(defaults.shift && defaults.attention != AttentionKind::causal);

@@ -1,6 +1,7 @@
 #include "model/loader.h"
 
 #include "buoy/error.h"
+#include "io/printable.h"
 
 #include <algorithm>
 
@@ -42,6 +43,12 @@ bool same_shape(const GgufTensor & tensor, const std::vector<int64_t> & shape) {
     return true;
 }
 
+// Types that every backend's CPU fallback can multiply with; the rest are for ids, or what ggml quantises activations to.
+bool is_matrix_type(ggml_type type) {
+    const bool is_float = type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
+    return is_float || (ggml_is_quantized(type) && type != GGML_TYPE_Q8_1 && type != GGML_TYPE_Q8_K);
+}
+
 // A stand-in for the operation a weight is used in, to ask a device whether it can do that.
 ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
     constexpr int64_t n_rows = 32;
@@ -68,17 +75,24 @@ const GgufTensor * WeightLoader::look_up(const std::string & name, const std::ve
     const GgufTensor * tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
         if (must) {
-            fail(file_.paths()[0], ": tensor '", name, "' is missing");
+            fail(printable(file_.paths()[0]), ": tensor ", quoted(name), ": missing, expected shape ", shape_text(shape));
         }
         return nullptr;
     }
-    const std::string & path = file_.paths()[static_cast<size_t>(tensor->file)];
+    const auto fail_tensor = [&](const std::string & expected, const std::string & found) {
+        fail(printable(file_.paths()[static_cast<size_t>(tensor->file)]), ": tensor ", quoted(name), ": expected ", expected,
+             ", found ", found);
+    };
     if (!same_shape(*tensor, shape)) {
-        fail(path, ": tensor '", name, "' has shape ", shape_text(tensor_shape(*tensor)), ", expected ", shape_text(shape));
+        fail_tensor("shape " + shape_text(shape), shape_text(tensor_shape(*tensor)));
     }
-    // the backends' element-wise kernels want F32 here, and every converter writes it
-    if (use != WeightUse::matmul && use != WeightUse::lookup && tensor->type != GGML_TYPE_F32) {
-        fail(path, ": tensor '", name, "' has type ", ggml_type_name(tensor->type), ", expected f32");
+    // the backends' element-wise kernels want F32, and every converter writes it
+    const bool is_matrix = use == WeightUse::matmul || use == WeightUse::lookup;
+    if (!is_matrix && tensor->type != GGML_TYPE_F32) {
+        fail_tensor("type f32", ggml_type_name(tensor->type));
+    }
+    if (is_matrix && !is_matrix_type(tensor->type)) {
+        fail_tensor("type f32, f16, bf16 or one of the quantised", ggml_type_name(tensor->type));
     }
     return tensor;
 }
@@ -234,7 +248,7 @@ void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & 
     }
     ggml_backend_buffer_ptr buffer{ ggml_backend_alloc_ctx_tensors_from_buft(contexts_.at(buft).get(), buft) };
     if (!buffer) {
-        fail_runtime(file_.paths()[0], ": out of memory: the weights need ", (needed >> 20) + 1, " MiB of ",
+        fail_runtime(printable(file_.paths()[0]), ": out of memory: the weights need ", (needed >> 20) + 1, " MiB of ",
                      ggml_backend_buft_name(buft));
     }
     std::vector<uint8_t> staging;
@@ -256,7 +270,7 @@ WeightMemory WeightLoader::load(const ProgressCallback & progress) {
         place_copied(buft, memory);
         n_done += group.size();
         if (progress && !progress(static_cast<float>(n_done) / static_cast<float>(declared_.size()))) {
-            fail_runtime(file_.paths()[0], ": loading was cancelled");
+            fail_runtime(printable(file_.paths()[0]), ": loading was cancelled");
         }
     }
     for (ggml_backend_buffer_ptr & buffer : memory.buffers) {
