@@ -162,10 +162,11 @@ function(buoy_ggml_prefix out)
     set(work "${root}/${key}.build")
     set(${out} "${prefix}" PARENT_SCOPE)
 
-    file(LOCK "${root}/lock" GUARD FUNCTION TIMEOUT 0 RESULT_VARIABLE locked)
+    # a lock per prefix: who needs another combination, or one that is built, does not wait
+    file(LOCK "${prefix}.lock" GUARD FUNCTION TIMEOUT 0 RESULT_VARIABLE locked)
     if(NOT locked EQUAL 0)
-        message(STATUS "buoy: another build is using ${root}, waiting for it")
-        file(LOCK "${root}/lock" GUARD FUNCTION TIMEOUT 7200)
+        message(STATUS "buoy: another build is making ${prefix}, waiting for it")
+        file(LOCK "${prefix}.lock" GUARD FUNCTION TIMEOUT 7200)
     endif()
 
     buoy_prefix_state("${prefix}" state)

@@ -118,7 +118,7 @@ function(buoy_tree_require dir what)
         "expected tree ${BUOY_PIN_TREE}, found ${id}")
 endfunction()
 
-# The directory with the pinned tree. The caller holds the lock of the cache.
+# The directory with the pinned tree.
 function(buoy_obtain_tree out)
     if(BUOY_LLAMA_CPP_DIR)
         get_filename_component(dir "${BUOY_LLAMA_CPP_DIR}" ABSOLUTE BASE_DIR "${CMAKE_BINARY_DIR}")
@@ -130,6 +130,7 @@ function(buoy_obtain_tree out)
     buoy_cache_root(root)
     string(SUBSTRING "${BUOY_PIN_TREE}" 0 12 short)
     set(dir "${root}/llama.cpp-${BUOY_PIN_VERSION}-${short}")
+    file(LOCK "${dir}.lock" GUARD FUNCTION TIMEOUT 600) # against two downloads at once
     if(EXISTS "${dir}")
         buoy_tree_id("${dir}" id)
         if(id STREQUAL BUOY_PIN_TREE)
