@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -116,6 +117,32 @@ std::string one_line(std::string text) {
     return buoy::printable(text);
 }
 
+const char * env_value(const CLI::Option & option) {
+    const char * value = option.get_envname().empty() ? nullptr : std::getenv(option.get_envname().c_str());
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+// CLI11 passes over what does not fit the option, and the user would never know.
+void check_environment(const CLI::App & app) {
+    for (const CLI::Option * option : app.get_options()) {
+        if (env_value(*option) != nullptr && option->count() == 0) {
+            buoy::fail("environment variable ", option->get_envname(), ": ", buoy::quoted(env_value(*option)),
+                       " is no value for ", option->get_name());
+        }
+    }
+}
+
+// Where a value came from the environment, the flag's name alone would puzzle.
+std::string env_hint(const CLI::App & app, const std::string & message) {
+    for (const CLI::Option * option : app.get_options()) {
+        const char * value = env_value(*option);
+        if (value != nullptr && message.find(option->get_name() + " = " + value) != std::string::npos) {
+            return "environment variable " + option->get_envname() + ": ";
+        }
+    }
+    return "";
+}
+
 } // namespace
 
 bool parse_options(int argc, char ** argv, Options & options, int & exit_code) {
@@ -134,6 +161,7 @@ bool parse_options(int argc, char ** argv, Options & options, int & exit_code) {
     }
     try {
         app.parse(args);
+        check_environment(app);
     } catch (const CLI::CallForHelp &) {
         std::cout << app.help();
         exit_code = 0;
@@ -143,7 +171,7 @@ bool parse_options(int argc, char ** argv, Options & options, int & exit_code) {
         exit_code = 0;
         return false;
     } catch (const CLI::ParseError & error) {
-        buoy::fail(one_line(error.what()), " (--help lists the flags)");
+        buoy::fail(env_hint(app, error.what()), one_line(error.what()), " (--help lists the flags)");
     }
     return true;
 }
