@@ -52,7 +52,8 @@ TEST_CASE("fuzz: safetensors headers") {
         write_file(path, all ? mutated(whole, random)
                              : safetensors_bytes(mutated(header, random), whole.substr(whole.size() - data)));
         try {
-            for (const SafetensorsTensor & tensor : Safetensors::open_file(path).tensors()) {
+            const Safetensors file = Safetensors::open_file(path);
+            for (const SafetensorsTensor & tensor : file.tensors()) {
                 REQUIRE(tensor.size <= data + whole.size());
             }
             ++n_good;
