@@ -68,6 +68,8 @@ struct ForwardRequest {
     std::vector<int32_t> rows;      // [R], indices into 0 … T-1, the rows whose output is wanted
     OutputKind           output = OutputKind::logits;
     KvUse                kv     = KvUse::none;
+    // > 0 with two streams: what comes out is un + (w + 1)(cond − un) of the second and the first, one row for both
+    float                 cfg_scale = 0.0f;
     std::vector<TapPoint> taps;     // empty: nothing is observed and nothing is paid for it
     TapSink               sink;
 };

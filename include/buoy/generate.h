@@ -4,38 +4,102 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace buoy {
 
-// What one denoising step (or one autoregressive token) wrote.
+// Which masked positions are written first. The first five have upstream's numbers.
+enum class Algorithm {
+    origin,     // each at random, with the schedule's probability (Dream)
+    entropy,    // the surest distribution first: lowest entropy
+    margin,     // largest distance between the two best tokens
+    random,     // any
+    confidence, // largest probability of the chosen token
+    pc,         // position-aware, frequency-calibrated (arXiv 2508.13021)
+    pc_linear,  // its linear variant: calibrated confidence mixed with the position
+    eb,         // entropy-bounded: as many as the entropy budget allows
+};
+
+// Accepts the names and upstream's numbers 0 to 4; throws Error listing them.
+Algorithm    parse_algorithm(const std::string & text);
+const char * algorithm_name(Algorithm algorithm);
+
+// How keys and values of a full-attention model are reused between steps (Fast-dLLM, arXiv 2505.22618).
+enum class DiffusionCache {
+    none,   // exact: everything is computed in every step
+    prefix, // what lies before the block is computed once per block
+    dual,   // what lies before and behind the block is computed once per block
+};
+
+// Token frequencies of a corpus, for Algorithm::pc. Ids that are not listed count once.
+struct FrequencyTable {
+    int64_t                     n_total = 0;
+    std::map<int32_t, int64_t>  counts;
+};
+
+// What one denoising step (or one autoregressive token) did.
 struct StepReport {
     int32_t step  = 0;
     int32_t block = 0;
-    std::vector<std::pair<int32_t, int32_t>> committed; // position, id; sorted by position
+    std::vector<std::pair<int32_t, int32_t>> committed;  // position, id; sorted by position
+    std::vector<std::pair<int32_t, float>>   confidence; // position, probability of its best token, of every position scored
 };
 
 // Called after every step with the sequence as it now is; returning false ends the generation cleanly.
 using StepCallback = std::function<bool(const StepReport & step, const std::vector<int32_t> & tokens)>;
 
 struct GenerateParams {
-    int32_t      n_predict    = 128; // tokens to generate
-    int32_t      steps        = 0;   // denoising steps in all; 0: one token a step
-    int32_t      block_length = 0;   // semi-autoregressive blocks; 0: the model's, else n_predict
-    std::vector<int32_t> end_ids;    // generation ends where one of these is final
-    StepCallback on_step;
+    int32_t n_predict = 128; // tokens to generate after the prompt; 0: only fill the masks the prompt has
+
+    // choice of the token
+    float   temperature = 0.0f; // 0: argmax
+    int32_t top_k       = 0;    // 0: all
+    float   top_p       = 1.0f;
+    float   min_p       = 0.0f;
+    std::map<int32_t, float> logit_bias;
+    uint64_t                 seed = 0;
+
+    // denoising; what is left open is as the model recommends
+    int32_t                  steps           = 0; // in all; 0: one token a step
+    int32_t                  steps_per_block = 0; // the same, counted per block
+    int32_t                  block_length    = 0; // semi-autoregressive blocks; 0: the model's, else everything at once
+    std::optional<float>     eps;                 // Dream's timesteps, from 1 down to eps, instead of blocks
+    std::optional<Algorithm> algorithm;
+    float                    alg_temp  = 0.0f; // > 0: positions are drawn from softmax(score / alg_temp)
+    float                    cfg_scale = 0.0f; // > 0: classifier-free guidance; the engine needs two streams
+    std::optional<float>     threshold;        // write every position at least that sure, and one at least
+    std::optional<float>     factor;           // write the n surest while (n + 1)(1 − c_n) < factor
+    float                    eb_gamma  = 0.01f;
+    float                    pc_lambda = 0.25f;
+    float                    pc_alpha  = 10.0f;
+    FrequencyTable           pc_table;
+    DiffusionCache           cache         = DiffusionCache::none;
+    int32_t                  cache_refresh = 0; // > 0: compute everything again after that many steps of a block
+
+    std::vector<int32_t> end_ids; // generation ends where one of these is final
+    StepCallback         on_step;
 };
 
 struct Generation {
     std::vector<int32_t>    prompt;
-    std::vector<int32_t>    tokens; // the new ones, trimmed before the end token
+    std::vector<int32_t>    sequence; // prompt and all that was written, masks where a stopped run left them
+    std::vector<int32_t>    tokens;   // the new ones, trimmed before the end token
     std::vector<StepReport> steps;
     int64_t                 n_forward = 0;
+    double                  prompt_ms = 0.0; // autoregressive: until the first token
+    double                  decode_ms = 0.0;
+    bool                    ended     = false; // at an end token
     bool                    stopped   = false; // by the callback
 };
 
-// Diffusion or autoregression, as the model is.
+// Streams the engine must have for these settings.
+int32_t stream_count(const GenerateParams & params);
+
+// Diffusion or autoregression, as the model is. Masks inside the prompt of a diffusion model are filled as well.
 Generation generate(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);
 
 } // namespace buoy

@@ -2,7 +2,7 @@
 #include "decode/decode.h"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 
 namespace buoy {
 
@@ -10,52 +10,72 @@ namespace {
 
 constexpr int32_t n_batch = 512; // prompt tokens computed at a time
 
+// Computes the tokens from position first on; the result is about the last one.
+const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first, OutputKind output,
+                                   int64_t & n_forward) {
+    const auto            n_total = static_cast<int32_t>(tokens.size());
+    const ForwardResult * result  = nullptr;
+    ForwardRequest        request;
+    request.output = output;
+    request.kv     = KvUse::store;
+    while (first < n_total) {
+        const int32_t n = std::min(n_batch, n_total - first);
+        request.tokens.assign(tokens.begin() + first, tokens.begin() + first + n);
+        request.positions.clear();
+        for (int32_t i = 0; i < n; i++) {
+            request.positions.push_back(first + i);
+        }
+        first += n;
+        request.rows.clear();
+        if (first == n_total) {
+            request.rows.push_back(n - 1);
+        }
+        result = &engine.forward(request);
+        n_forward++;
+    }
+    return *result;
+}
+
 } // namespace
 
 Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params) {
+    if (params.cfg_scale > 0.0f) {
+        fail("classifier-free guidance masks the prompt, which an autoregressive model can't do");
+    }
+    if (prompt.empty()) {
+        fail("the prompt is empty, and an autoregressive model needs at least one token to continue");
+    }
     Generation           out;
     std::vector<int32_t> tokens = prompt;
+    TokenChoice          choice(params, engine.info().traits.mask_id, ConfidenceOf::sampling);
+    const OutputKind     output = choice.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
+    const auto           start  = std::chrono::steady_clock::now();
+    int32_t              n_done = 0; // positions in the store
     out.prompt                  = prompt;
     engine.kv_truncate(0);
-
-    int32_t n_done = 0; // positions in the store
-    for (int32_t step = 0; step < params.n_predict && !out.stopped; step++) {
-        ForwardRequest request;
-        request.output = OutputKind::summary;
-        request.kv     = KvUse::store;
-        RowSummary last;
-        while (n_done < static_cast<int32_t>(tokens.size())) {
-            const int32_t n = std::min(n_batch, static_cast<int32_t>(tokens.size()) - n_done);
-            request.tokens.assign(tokens.begin() + n_done, tokens.begin() + n_done + n);
-            request.positions.clear();
-            for (int32_t i = 0; i < n; i++) {
-                request.positions.push_back(n_done + i);
-            }
-            n_done += n;
-            request.rows.clear();
-            if (n_done == static_cast<int32_t>(tokens.size())) {
-                request.rows.push_back(n - 1);
-            }
-            const ForwardResult & result = engine.forward(request);
-            out.n_forward++;
-            if (!result.summaries.empty()) {
-                last = result.summaries[0];
-            }
+    for (int32_t step = 0; step < params.n_predict && !out.stopped && !out.ended; step++) {
+        const auto            position = static_cast<int32_t>(tokens.size());
+        const ForwardResult & result   = compute_from(engine, tokens, n_done, output, out.n_forward);
+        n_done                         = position;
+        if (step == 0) {
+            out.prompt_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
         }
-        if (!std::isfinite(last.prob)) {
-            fail_runtime("the model's output at position ", tokens.size(), " is not a number");
-        }
-        if (std::find(params.end_ids.begin(), params.end_ids.end(), last.id) != params.end_ids.end()) {
-            break;
-        }
+        const Candidate c = output == OutputKind::summary
+                                ? choice.choose(result.summaries[0])
+                                : choice.choose(result.logits.data(), engine.info().n_vocab, step, position);
         StepReport report;
         report.step = step;
-        report.committed.emplace_back(static_cast<int32_t>(tokens.size()), last.id);
-        tokens.push_back(last.id);
-        out.tokens.push_back(last.id);
-        out.steps.push_back(report);
+        report.committed.emplace_back(position, c.id);
+        report.confidence.emplace_back(position, c.prob);
+        tokens.push_back(c.id);
+        out.ended = std::find(params.end_ids.begin(), params.end_ids.end(), c.id) != params.end_ids.end();
+        if (!out.ended) {
+            out.tokens.push_back(c.id);
+        }
+        out.steps.push_back(std::move(report));
         out.stopped = params.on_step && !params.on_step(out.steps.back(), tokens);
     }
+    out.sequence = tokens;
     return out;
 }
 

@@ -1,14 +1,37 @@
 #pragma once
 
 #include "buoy/generate.h"
+#include "decode/canvas.h"
+#include "decode/selection.h"
 
 namespace buoy {
 
-// LLaDA's low-confidence remasking at temperature 0 (arXiv 2502.09992): blocks from left to right, in each step the most
-// confident of the block's masked positions are written.
-Generation generate_diffusion(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);
+// What the user left open, filled in from the model.
+struct DenoiseSettings {
+    Algorithm algorithm    = Algorithm::confidence;
+    bool      timesteps    = false; // Dream's schedule over everything at once
+    float     eps          = 1e-3f;
+    int32_t   block_length = 0;
+};
 
-// Argmax continuation with an exact K/V store.
+DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & params);
+
+// Blocks from left to right (LLaDA, arXiv 2502.09992), with Fast-dLLM's caches and parallel rules (arXiv 2505.22618).
+void denoise_blocks(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params);
+
+// Everything at once along timesteps (Dream, arXiv 2508.15487).
+void denoise_timesteps(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params);
+
+// Fast-dLLM's blocks for shifted models, with a cache.
+void denoise_shifted_blocks(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params);
+
+// One token after the other with an exact K/V store.
 Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);
+
+// Calls the function for every block that has masks, left to right, with its index and its share of the steps: those that don't
+// divide evenly go to the first blocks, and a block has one at least.
+using DenoiseBlock = void (*)(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, const BlockSpan & block,
+                              int32_t index, int32_t n_steps);
+void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, DenoiseBlock denoise);
 
 } // namespace buoy

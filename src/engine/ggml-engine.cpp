@@ -114,6 +114,9 @@ void GgmlEngine::check(const ForwardRequest & request) const {
     if (request.kv == KvUse::store && last >= store_.n_ctx()) {
         fail("position ", last, " does not fit into the context of ", store_.n_ctx(), " (-c)");
     }
+    if (request.cfg_scale > 0.0f && params_.n_streams != 2) {
+        fail("classifier-free guidance needs an engine with two streams, this one has ", params_.n_streams);
+    }
     for (int32_t row : request.rows) {
         if (row < 0 || static_cast<size_t>(row) >= T) {
             fail("output row ", row, " is outside the ", T, " tokens given");
@@ -133,6 +136,7 @@ GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
     key.output    = request.rows.empty() ? OutputKind::none : request.output;
     key.n_rows    = request.output == OutputKind::none ? 0 : static_cast<int64_t>(request.rows.size());
     key.kv        = request.kv;
+    key.cfg_scale = request.cfg_scale;
     key.taps      = request.taps;
     if (request.kv == KvUse::store) {
         const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);

@@ -10,7 +10,7 @@ namespace buoy {
 
 bool GraphKey::operator==(const GraphKey & other) const {
     return n_tokens == other.n_tokens && n_streams == other.n_streams && n_rows == other.n_rows && n_kv == other.n_kv &&
-           masked == other.masked && kv == other.kv && output == other.output && taps == other.taps;
+           masked == other.masked && cfg_scale == other.cfg_scale && kv == other.kv && output == other.output && taps == other.taps;
 }
 
 bool GraphKey::has_tap(Tap tap, int32_t layer) const {
@@ -148,6 +148,15 @@ void Graph::build_head(ggml_tensor * x) {
         x = ggml_get_rows(ctx_.get(), x, inputs_.rows); // [E, R·S]
     }
     outputs_.logits = linear(model_.weights().output, rms_norm(x, model_.weights().output_norm)); // [V, R·S]
+    if (key_.cfg_scale > 0.0f) {
+        // un + (w + 1)(cond − un) = (w + 1)·cond − w·un (arXiv 2207.12598, as LLaDA uses it)
+        ggml_tensor * both = outputs_.logits;
+        const size_t  half = both->nb[1] * static_cast<size_t>(key_.n_rows);
+        ggml_tensor * cond = ggml_view_2d(ctx_.get(), both, both->ne[0], key_.n_rows, both->nb[1], 0);
+        ggml_tensor * un   = ggml_view_2d(ctx_.get(), both, both->ne[0], key_.n_rows, both->nb[1], half);
+        outputs_.logits    = ggml_add(ctx_.get(), ggml_scale(ctx_.get(), cond, key_.cfg_scale + 1.0f),
+                                      ggml_scale(ctx_.get(), un, -key_.cfg_scale)); // [V, R]
+    }
     ggml_set_name(outputs_.logits, "logits");
     if (key_.output == OutputKind::summary) {
         build_summary();

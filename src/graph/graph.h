@@ -24,6 +24,7 @@ struct GraphKey {
     int64_t               n_rows    = 0; // R
     int64_t               n_kv      = 0; // K
     bool                  masked    = false;
+    float                 cfg_scale = 0.0f;
     KvUse                 kv        = KvUse::none;
     OutputKind            output    = OutputKind::logits;
     std::vector<TapPoint> taps;

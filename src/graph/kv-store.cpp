@@ -19,6 +19,21 @@ ggml_type kv_ggml_type(KvType type) {
     return GGML_TYPE_F16;
 }
 
+// Systems that overcommit hand out memory they don't have and kill who uses it, so what can't fit is refused before.
+void check_memory(ggml_backend_buffer_type_t buft, ggml_context * ctx, int32_t n_ctx) {
+    size_t needed = 0, free = 0, total = 0;
+    for (ggml_tensor * t = ggml_get_first_tensor(ctx); t != nullptr; t = ggml_get_next_tensor(ctx, t)) {
+        needed += ggml_nbytes(t);
+    }
+    if (ggml_backend_dev_t device = ggml_backend_buft_get_device(buft)) {
+        ggml_backend_dev_memory(device, &free, &total);
+    }
+    if (total > 0 && needed > total) {
+        fail_runtime("out of memory: the K/V store of ", n_ctx, " positions needs ", needed >> 20, " MiB, ",
+                     ggml_backend_buft_name(buft), " has ", total >> 20, "; a smaller context (-c) needs less");
+    }
+}
+
 } // namespace
 
 KvStore::KvStore(const HParams & hp, const Placement & placement, const EngineParams & params, int32_t n_ctx)
@@ -39,6 +54,7 @@ KvStore::KvStore(const HParams & hp, const Placement & placement, const EnginePa
         v_.push_back(ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_v), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
     }
     for (const auto & [buft, ctx] : contexts) {
+        check_memory(buft, ctx, n_ctx);
         buffers_.emplace_back(ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft));
         if (!buffers_.back()) {
             fail_runtime("out of memory: ", ggml_backend_buft_name(buft), " can't hold the K/V store of ", n_ctx,

@@ -1,0 +1,103 @@
+#include "decode/decode.h"
+#include "decode/selection.h"
+
+#include <algorithm>
+
+namespace buoy {
+
+void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, DenoiseBlock denoise) {
+    const int32_t n_total  = canvas.end() - canvas.first();
+    const int32_t n_blocks = (n_total + settings.block_length - 1) / settings.block_length;
+    const auto    n_masked = static_cast<int32_t>(canvas.masked(canvas.first(), canvas.end()).size());
+    const int32_t n_steps  = params.steps > 0 ? params.steps : n_masked;
+    for (int32_t index = 0; index < n_blocks && !canvas.is_done(); index++) {
+        const int32_t   from  = canvas.first() + index * settings.block_length;
+        const BlockSpan block = { from, std::min(from + settings.block_length, canvas.end()) };
+        if (!canvas.masked(block.from, block.to).empty()) {
+            const int32_t share = params.steps_per_block > 0 ? params.steps_per_block : transfer_count(n_steps, n_blocks, index);
+            denoise(canvas, settings, params, block, index, std::max(1, share));
+        }
+    }
+}
+
+namespace {
+
+// How far a pass reaches in each cache mode, seen from the block [from, to).
+struct Pass {
+    int32_t from;
+    int32_t to;
+    KvUse   kv;
+};
+
+Pass choose_pass(const Canvas & canvas, DiffusionCache cache, bool refresh, const BlockSpan & block) {
+    if (cache == DiffusionCache::none) {
+        return { 0, canvas.end(), KvUse::none };
+    }
+    if (refresh) {
+        return { 0, canvas.end(), KvUse::store };
+    }
+    return { block.from, cache == DiffusionCache::prefix ? canvas.end() : block.to, KvUse::store };
+}
+
+int32_t choose_count(std::vector<Candidate> & ranked, Algorithm algorithm, const GenerateParams & params, int32_t scheduled) {
+    if (params.threshold) {
+        return keep_above(ranked, *params.threshold);
+    }
+    if (params.factor) {
+        return count_by_factor(ranked, *params.factor);
+    }
+    if (algorithm == Algorithm::eb) {
+        return count_by_entropy(ranked, params.eb_gamma);
+    }
+    return scheduled;
+}
+
+void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, const BlockSpan & block,
+                   int32_t index, int32_t n_steps) {
+    const RandomSource random(params.seed);
+    const auto         n_masked   = static_cast<int32_t>(canvas.masked(block.from, block.to).size());
+    const bool         open_ended = params.threshold || params.factor || settings.algorithm == Algorithm::eb;
+    bool               stored     = false;
+    int32_t            since      = 0; // passes since the last full one
+    for (int32_t step = 0; (open_ended || step < n_steps) && !canvas.is_done(); step++) {
+        std::vector<int32_t> positions = canvas.masked(block.from, block.to);
+        const int32_t        scheduled = open_ended ? 1 : transfer_count(n_masked, n_steps, step);
+        if (positions.empty() && open_ended) {
+            return;
+        }
+        if (scheduled == 0 || positions.empty()) { // a step of the schedule in which nothing is due
+            canvas.commit({}, 0, index);
+            continue;
+        }
+        // the linear rule normalises over the whole block, written positions included
+        std::vector<int32_t> asked = positions;
+        if (settings.algorithm == Algorithm::pc_linear) {
+            asked.clear();
+            for (int32_t position = block.from; position < block.to; position++) {
+                asked.push_back(position);
+            }
+        }
+        const bool refresh = !stored || (params.cache_refresh > 0 && since >= params.cache_refresh);
+        const Pass pass    = choose_pass(canvas, params.cache, refresh, block);
+        stored             = true;
+        since              = refresh ? 1 : since + 1;
+
+        std::vector<Candidate> candidates = canvas.ask(asked, pass.from, pass.to, pass.kv);
+        for (Candidate & c : candidates) {
+            c.id = canvas.is_masked(c.position) ? c.id : canvas.token(c.position);
+        }
+        rank(candidates, settings.algorithm, params, block, random, canvas.step());
+        candidates.erase(std::remove_if(candidates.begin(), candidates.end(),
+                                        [&](const Candidate & c) { return !canvas.is_masked(c.position); }),
+                         candidates.end());
+        canvas.commit(candidates, choose_count(candidates, settings.algorithm, params, scheduled), index);
+    }
+}
+
+} // namespace
+
+void denoise_blocks(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params) {
+    for_each_block(canvas, settings, params, denoise_block);
+}
+
+} // namespace buoy

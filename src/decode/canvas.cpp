@@ -1,0 +1,110 @@
+#include "decode/canvas.h"
+
+#include "buoy/error.h"
+
+#include <algorithm>
+
+namespace buoy {
+
+Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params)
+    : engine_(engine), params_(params), traits_(engine.info().traits),
+      choice_(params, traits_.mask_id, traits_.shift ? ConfidenceOf::sampling : ConfidenceOf::model), tokens_(prompt) {
+    tokens_.resize(prompt.size() + static_cast<size_t>(params.n_predict), traits_.mask_id);
+    for (int32_t id : tokens_) {
+        given_.push_back(id != traits_.mask_id);
+    }
+    first_             = static_cast<int32_t>(std::find(given_.begin(), given_.end(), false) - given_.begin());
+    out_.prompt        = prompt;
+    request_.output    = choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
+    request_.cfg_scale = params.cfg_scale;
+    engine_.kv_truncate(0);
+}
+
+std::vector<int32_t> Canvas::masked(int32_t from, int32_t to) const {
+    std::vector<int32_t> positions;
+    for (int32_t position = from; position < to; position++) {
+        if (is_masked(position)) {
+            positions.push_back(position);
+        }
+    }
+    return positions;
+}
+
+bool Canvas::ended() const {
+    for (int32_t position = first_; position < end() && !is_masked(position); position++) {
+        const int32_t id = tokens_[static_cast<size_t>(position)];
+        if (!given_[static_cast<size_t>(position)] &&
+            std::find(params_.end_ids.begin(), params_.end_ids.end(), id) != params_.end_ids.end()) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32_t from, int32_t to, KvUse kv) {
+    request_.kv = kv;
+    request_.tokens.assign(tokens_.begin() + from, tokens_.begin() + to);
+    if (params_.cfg_scale > 0.0f) { // second stream: what was given is hidden, what was generated stays
+        for (int32_t position = from; position < to; position++) {
+            const auto at = static_cast<size_t>(position);
+            request_.tokens.push_back(given_[at] ? traits_.mask_id : tokens_[at]);
+        }
+    }
+    request_.positions.clear();
+    for (int32_t position = from; position < to; position++) {
+        request_.positions.push_back(position);
+    }
+    request_.rows.clear();
+    for (int32_t position : positions) {
+        // shifted models predict a token from the row before it; the first row stands in for itself
+        request_.rows.push_back((traits_.shift ? std::max(position - 1, 0) : position) - from);
+    }
+    const ForwardResult & result = engine_.forward(request_);
+    out_.n_forward++;
+
+    std::vector<Candidate> candidates;
+    const int32_t          V = engine_.info().n_vocab;
+    for (size_t i = 0; i < positions.size(); i++) {
+        Candidate c = request_.output == OutputKind::summary
+                          ? choice_.choose(result.summaries[i])
+                          : choice_.choose(result.logits.data() + i * static_cast<size_t>(V), V, step(), positions[i]);
+        c.position = positions[i];
+        confidence_.emplace_back(c.position, c.prob);
+        candidates.push_back(c);
+    }
+    return candidates;
+}
+
+void Canvas::commit(const std::vector<Candidate> & ranked, int32_t n, int32_t block) {
+    StepReport report;
+    report.step       = step();
+    report.block      = block;
+    report.confidence = std::move(confidence_);
+    confidence_.clear();
+    for (int32_t i = 0; i < std::min(n, static_cast<int32_t>(ranked.size())); i++) {
+        const Candidate & c                        = ranked[static_cast<size_t>(i)];
+        tokens_[static_cast<size_t>(c.position)] = c.id;
+        report.committed.emplace_back(c.position, c.id);
+    }
+    std::sort(report.committed.begin(), report.committed.end());
+    out_.steps.push_back(std::move(report));
+    out_.stopped = params_.on_step && !params_.on_step(out_.steps.back(), tokens_);
+}
+
+Generation Canvas::finish() {
+    out_.ended = ended();
+    for (int32_t position = first_; position < end(); position++) {
+        const int32_t id = tokens_[static_cast<size_t>(position)];
+        if (given_[static_cast<size_t>(position)] || is_masked(position)) { // a stopped run shows what is there
+            continue;
+        }
+        if (std::find(params_.end_ids.begin(), params_.end_ids.end(), id) != params_.end_ids.end()) {
+            break;
+        }
+        out_.tokens.push_back(id);
+    }
+    out_.sequence = tokens_;
+    return std::move(out_);
+}
+
+} // namespace buoy

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "buoy/generate.h"
+#include "decode/candidate.h"
+#include "decode/token-choice.h"
+
+#include <vector>
+
+namespace buoy {
+
+// Prompt and masks: what is being denoised, how the model is asked about it, and what was written when.
+class Canvas {
+public:
+    Canvas(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);
+
+    int32_t first() const { return first_; } // the first mask
+    int32_t end() const { return static_cast<int32_t>(tokens_.size()); }
+    int32_t token(int32_t position) const { return tokens_[static_cast<size_t>(position)]; }
+    bool    is_masked(int32_t position) const { return tokens_[static_cast<size_t>(position)] == traits_.mask_id; }
+
+    std::vector<int32_t> masked(int32_t from, int32_t to) const; // positions
+    bool                 ended() const; // an end token with nothing masked before it
+    bool                 is_done() const { return out_.stopped || ended(); }
+
+    // A forward pass over [from, to) of the canvas: what the model would write at the given positions. With a store, what lies
+    // outside is taken from earlier passes. A shifted model's row for a position, the one before it, must lie inside.
+    std::vector<Candidate> ask(const std::vector<int32_t> & positions, int32_t from, int32_t to, KvUse kv);
+    std::vector<Candidate> ask_all(const std::vector<int32_t> & positions) { return ask(positions, 0, end(), KvUse::none); }
+
+    // Writes the first n and ends the step.
+    void commit(const std::vector<Candidate> & ranked, int32_t n, int32_t block);
+
+    int32_t    step() const { return static_cast<int32_t>(out_.steps.size()); }
+    Generation finish();
+
+private:
+    Engine &               engine_;
+    const GenerateParams & params_;
+    const Traits           traits_;
+    TokenChoice            choice_;
+    std::vector<int32_t>   tokens_;
+    std::vector<bool>      given_; // part of the prompt, hidden from the unconditional branch
+    int32_t                first_;
+    ForwardRequest         request_;
+    std::vector<std::pair<int32_t, float>> confidence_; // of this step
+    Generation             out_;
+};
+
+} // namespace buoy

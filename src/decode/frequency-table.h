@@ -1,0 +1,13 @@
+#pragma once
+
+#include "buoy/generate.h"
+
+#include <string>
+
+namespace buoy {
+
+// {"num_token": total, "p_baseline_dict": {"id": count, …}}, the format of PC-Sampler's authors.
+FrequencyTable load_frequency_table(const std::string & path);
+void           save_frequency_table(const FrequencyTable & table, const std::string & path, bool force);
+
+} // namespace buoy

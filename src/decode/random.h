@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+namespace buoy {
+
+// Random numbers as a function of what they are for, so that a run does not depend on the order in which they are drawn:
+// the same seed gives the same text for any number of threads and any cache mode.
+class RandomSource {
+public:
+    explicit RandomSource(uint64_t seed) : seed_(seed) {}
+
+    // Strictly between 0 and 1.
+    double uniform(uint64_t step, uint64_t position, uint64_t item = 0) const {
+        const uint64_t bits = mix(mix(mix(seed_) + step) + position) + item * 0x9e3779b97f4a7c15ull;
+        return (static_cast<double>(mix(bits) >> 11) + 0.5) * 0x1.0p-53;
+    }
+
+private:
+    // the finaliser of splitmix64
+    static uint64_t mix(uint64_t z) {
+        z += 0x9e3779b97f4a7c15ull;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+        return z ^ (z >> 31);
+    }
+
+    uint64_t seed_;
+};
+
+} // namespace buoy

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "buoy/generate.h"
+#include "decode/candidate.h"
+#include "decode/random.h"
+
+#include <vector>
+
+namespace buoy {
+
+// Where the confidence of a sampled token comes from.
+enum class ConfidenceOf {
+    model,    // the softmax over the full vocabulary, as LLaDA takes it
+    sampling, // the distribution that was sampled from, after temperature, top-k, top-p and min-p, as Dream takes it
+};
+
+// Chooses tokens from rows of logits on the host. At temperature 0 without a bias the device's summaries say the same, so
+// nothing of this is needed.
+class TokenChoice {
+public:
+    TokenChoice(const GenerateParams & params, int32_t forbidden_id, ConfidenceOf confidence);
+
+    // True where a row's summary is all that is needed.
+    bool summary_is_enough() const;
+
+    // Fills everything but position and score. step and position make the random numbers.
+    Candidate choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position);
+    Candidate choose(const RowSummary & row) const;
+
+private:
+    struct Item {
+        int32_t id;
+        float   logit; // after bias and temperature
+        double  weight; // exp(logit − largest)
+    };
+
+    struct Totals {
+        double weight = 0.0, weighted_logit = 0.0, first = 0.0, second = 0.0;
+    };
+
+    void   fill_items(const float * logits, int32_t n_vocab);
+    void   keep_likely(); // top-k, top-p, min-p
+    Item   draw(int32_t step, int32_t position) const;
+    Totals measure() const;
+
+    const GenerateParams & params_;
+    int32_t                forbidden_;
+    ConfidenceOf           confidence_;
+    RandomSource           random_;
+    std::vector<Item>      items_;
+};
+
+} // namespace buoy
