@@ -125,11 +125,16 @@ function(buoy_run_deps_build tree work prefix args out_ok)
     endif()
 endfunction()
 
-# A build directory that can be gone on with: Ninja knows which of its outputs are whole, and nobody works in it any more.
-# (Killing CMake alone frees our lock and leaves its child running.)
+# A build directory that can be gone on with: this checkout's, Ninja (it knows which outputs are whole), and nobody works
+# in it any more (killing CMake alone frees our lock and leaves its child running).
 function(buoy_can_resume work out)
     set(${out} FALSE PARENT_SCOPE)
-    if(CMAKE_GENERATOR MATCHES "Ninja" AND EXISTS "${work}/pid")
+    set(home "")
+    if(EXISTS "${work}/CMakeCache.txt")
+        file(STRINGS "${work}/CMakeCache.txt" home REGEX "^CMAKE_HOME_DIRECTORY:INTERNAL=")
+    endif()
+    if(CMAKE_GENERATOR MATCHES "Ninja" AND EXISTS "${work}/pid"
+            AND home STREQUAL "CMAKE_HOME_DIRECTORY:INTERNAL=${BUOY_GGML_DIR}")
         execute_process(COMMAND sh -c "read pid <\"$0\" && kill -0 $pid" "${work}/pid"
             RESULT_VARIABLE dead OUTPUT_QUIET ERROR_QUIET)
         if(NOT dead EQUAL 0)
