@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Formats our C++ in place; with --check changes nothing, names the files that differ and exits 1.
 # Exits 77 without clang-format, which CTest shows as skipped.
+set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 check=no

@@ -1,9 +1,8 @@
 # What the scripts share; sourced, not run.
 # shellcheck shell=bash
-set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-cd "$ROOT"
+cd "$ROOT" || exit 1
 
 say() { printf 'buoy: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh checkout to the first answer: installs what is missing, builds, runs.
+set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 install_packages build

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds and tests everything; ends with CTest's summary, of the first run that fails or of the last one.
+set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage() {
