@@ -60,7 +60,7 @@ RopeParams read_rope(const GgufFile & file, const std::string & arch, const HPar
         return rope;
     }
     if (factor < 1e-6f) { // its inverse would not be a number to multiply positions with
-        fail_key(file, key + factor_key, "expected 0 (none) or a factor of at least 1e-06, found ", factor);
+        fail_key(file, key + factor_key, "expected 0 (none) or at least 1e-06, found ", factor);
     }
     rope.freq_scale  = 1.0f / factor;
     rope.attn_factor = read_float(file, key + "scaling.attn_factor", 1.0);

@@ -1,5 +1,7 @@
 #include "support/gguf-bytes.h"
 
+#include "io/gguf-values.h"
+
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -23,6 +25,57 @@ template <typename List, typename Name> auto & find_by(List & list, Name name, c
     }
     throw std::logic_error("the test asks for '" + wanted + "', which it has not added");
 }
+
+template <typename List, typename Item> void erase_from(List & list, const Item & item) {
+    list.erase(list.begin() + (&item - list.data()));
+}
+
+// Takes a correct file apart, front to back.
+class Taker {
+public:
+    explicit Taker(const std::string & bytes) : bytes_(bytes) {}
+
+    size_t at() const { return at_; }
+
+    std::string take(size_t size) {
+        at_ += size;
+        return bytes_.substr(at_ - size, size);
+    }
+
+    template <typename T> T number() {
+        T value;
+        std::memcpy(&value, take(sizeof(value)).data(), sizeof(value));
+        return value;
+    }
+
+    std::string text() { return take(number<uint64_t>()); }
+
+    void skip_item(uint32_t type) {
+        if (type == GGUF_TYPE_STRING) {
+            text();
+        } else {
+            take(gguf_item_size(static_cast<gguf_type>(type)));
+        }
+    }
+
+    // As it is in the file, behind the type.
+    std::string value(uint32_t type) {
+        const size_t first = at_;
+        if (type == GGUF_TYPE_ARRAY) {
+            const auto item = number<uint32_t>();
+            for (auto n = number<uint64_t>(); n > 0; --n) {
+                skip_item(item);
+            }
+        } else {
+            skip_item(type);
+        }
+        return bytes_.substr(first, at_ - first);
+    }
+
+private:
+    const std::string & bytes_;
+    size_t              at_ = 0;
+};
 
 } // namespace
 
@@ -91,6 +144,42 @@ std::string GgufBytes::build() const {
 GgufBytes::Pair & GgufBytes::pair(const std::string & key) { return find_by(pairs, &Pair::key, key); }
 
 GgufBytes::Tensor & GgufBytes::tensor(const std::string & name) { return find_by(tensors, &Tensor::name, name); }
+
+void GgufBytes::erase_pair(const std::string & key) { erase_from(pairs, pair(key)); }
+
+void GgufBytes::erase_tensor(const std::string & name) { erase_from(tensors, tensor(name)); }
+
+GgufBytes parse_gguf(const std::string & bytes) {
+    Taker     from(bytes);
+    GgufBytes file;
+    file.magic           = from.take(4);
+    file.version         = from.number<uint32_t>();
+    const auto n_tensors = from.number<uint64_t>();
+    for (auto n = from.number<uint64_t>(); n > 0; --n) {
+        GgufBytes::Pair pair;
+        pair.key   = from.text();
+        pair.type  = from.number<uint32_t>();
+        pair.value = from.value(pair.type);
+        file.pairs.push_back(pair);
+    }
+    std::vector<uint64_t> offsets;
+    for (uint64_t i = 0; i < n_tensors; ++i) {
+        GgufBytes::Tensor tensor;
+        tensor.name = from.text();
+        for (auto n = from.number<uint32_t>(); n > 0; --n) {
+            tensor.dims.push_back(from.number<int64_t>());
+        }
+        tensor.type = from.number<uint32_t>();
+        offsets.push_back(from.number<uint64_t>());
+        file.tensors.push_back(tensor);
+    }
+    const size_t data = (from.at() + file.alignment - 1) / file.alignment * file.alignment;
+    for (size_t i = 0; i < file.tensors.size(); ++i) {
+        const size_t end     = i + 1 < offsets.size() ? data + offsets[i + 1] : bytes.size();
+        file.tensors[i].data = bytes.substr(data + offsets[i], end - data - offsets[i]);
+    }
+    return file;
+}
 
 GgufBytes gguf_sample() {
     GgufBytes file;

@@ -66,7 +66,12 @@ struct GgufBytes {
     // Where a broken file is made from a good one.
     Pair &   pair(const std::string & key);
     Tensor & tensor(const std::string & name);
+    void     erase_pair(const std::string & key);
+    void     erase_tensor(const std::string & name);
 };
+
+// The fields of a correct file.
+GgufBytes parse_gguf(const std::string & bytes);
 
 // A small correct file with every value type, arrays of each kind and tensors of three types. It ends with the last
 // byte of its last tensor.
