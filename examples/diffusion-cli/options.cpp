@@ -122,7 +122,7 @@ const char * env_value(const CLI::Option & option) {
     return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-// CLI11 passes over what does not fit the option, and the user would never know.
+// Newer versions of CLI11 pass over what does not fit the option, and the user would never know.
 void check_environment(const CLI::App & app) {
     for (const CLI::Option * option : app.get_options()) {
         if (env_value(*option) != nullptr && option->count() == 0) {
@@ -136,7 +136,8 @@ void check_environment(const CLI::App & app) {
 std::string env_hint(const CLI::App & app, const std::string & message) {
     for (const CLI::Option * option : app.get_options()) {
         const char * value = env_value(*option);
-        if (value != nullptr && message.find(option->get_name() + " = " + value) != std::string::npos) {
+        if (value != nullptr && message.find(option->get_name()) != std::string::npos &&
+            message.find(value) != std::string::npos) {
             return "environment variable " + option->get_envname() + ": ";
         }
     }
