@@ -20,17 +20,15 @@ ggml_type kv_ggml_type(KvType type) {
 }
 
 // Systems that overcommit hand out memory they don't have and kill who uses it, so what can't fit is refused before.
-void check_memory(ggml_backend_buffer_type_t buft, ggml_context * ctx, int32_t n_ctx) {
+void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) {
     size_t needed = 0, free = 0, total = 0;
     for (ggml_tensor * t = ggml_get_first_tensor(ctx); t != nullptr; t = ggml_get_next_tensor(ctx, t)) {
         needed += ggml_nbytes(t);
     }
-    if (ggml_backend_dev_t device = ggml_backend_buft_get_device(buft)) {
-        ggml_backend_dev_memory(device, &free, &total);
-    }
+    ggml_backend_dev_memory(device, &free, &total);
     if (total > 0 && needed > total) {
         fail_runtime("out of memory: the K/V store of ", n_ctx, " positions needs ", needed >> 20, " MiB, ",
-                     ggml_backend_buft_name(buft), " has ", total >> 20, "; a smaller context (-c) needs less");
+                     ggml_backend_dev_name(device), " has ", total >> 20, "; a smaller context (-c) needs less");
     }
 }
 
@@ -43,9 +41,9 @@ KvStore::KvStore(const HParams & hp, const Placement & placement, const EnginePa
             fail("the K/V store can't be q8_0 for this model: its head dimension ", hp.head_dim, " is not a multiple of 32");
         }
     }
-    std::map<ggml_backend_buffer_type_t, ggml_context *> contexts;
+    std::map<ggml_backend_dev_t, ggml_context *> contexts;
     for (int32_t il = 0; il < hp.n_layer; il++) {
-        ggml_context *& ctx = contexts[ggml_backend_dev_buffer_type(placement.device(il))];
+        ggml_context *& ctx = contexts[placement.device(il)];
         if (ctx == nullptr) {
             contexts_.emplace_back(ggml_init({ ggml_tensor_overhead() * static_cast<size_t>(hp.n_layer) * 2, nullptr, true }));
             ctx = contexts_.back().get();
@@ -53,11 +51,11 @@ KvStore::KvStore(const HParams & hp, const Placement & placement, const EnginePa
         k_.push_back(ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_k), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
         v_.push_back(ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_v), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
     }
-    for (const auto & [buft, ctx] : contexts) {
-        check_memory(buft, ctx, n_ctx);
-        buffers_.emplace_back(ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft));
+    for (const auto & [device, ctx] : contexts) {
+        check_memory(device, ctx, n_ctx);
+        buffers_.emplace_back(ggml_backend_alloc_ctx_tensors_from_buft(ctx, ggml_backend_dev_buffer_type(device)));
         if (!buffers_.back()) {
-            fail_runtime("out of memory: ", ggml_backend_buft_name(buft), " can't hold the K/V store of ", n_ctx,
+            fail_runtime("out of memory: ", ggml_backend_dev_name(device), " can't hold the K/V store of ", n_ctx,
                          " positions; a smaller context (-c) needs less");
         }
         // a masked key still takes part in 0·k, so never-written cells must hold numbers
