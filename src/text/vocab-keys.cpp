@@ -31,16 +31,18 @@ using TokenSet = std::unordered_set<std::string_view>;
 std::vector<std::string> read_tokens(const GgufFile & gguf) {
     auto tokens = gguf.get_string_array(key_tokens);
     if (!tokens || tokens->empty()) {
-        fail(gguf.paths()[0], ": ", key_tokens, " is ", tokens ? "empty" : "missing", ", expected the vocabulary");
+        fail(printable(gguf.paths()[0]), ": ", key_tokens, " is ", tokens ? "empty" : "missing",
+             ", expected the vocabulary");
     }
     if (tokens->size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-        fail(gguf.paths()[0], ": ", key_tokens, " has ", tokens->size(), " entries, expected less than 2^31");
+        fail(printable(gguf.paths()[0]), ": ", key_tokens, " has ", tokens->size(),
+             " entries, expected less than 2^31");
     }
     for (size_t id = 0; id < tokens->size(); id++) {
         std::string & token = (*tokens)[id];
         if (token.size() > token_length_max) {
-            fail(gguf.paths()[0], ": ", key_tokens, "[", id, "] is ", token.size(), " bytes long, expected at most ",
-                 token_length_max);
+            fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] is ", token.size(),
+                 " bytes long, expected at most ", token_length_max);
         }
         if (token.empty()) {
             token = concat("[EMPTY_", id, "]"); // the name that libllama gives it
@@ -54,7 +56,7 @@ TokenSet index_tokens(const GgufFile & gguf, const std::vector<std::string> & to
     set.reserve(tokens.size());
     for (size_t id = 0; id < tokens.size(); id++) {
         if (!set.insert(tokens[id]).second) {
-            fail(gguf.paths()[0], ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
+            fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
                  " occurs twice, expected unique tokens");
         }
     }
@@ -81,15 +83,15 @@ uint64_t count_foreign_bytes(const std::string & token) {
 void check_types(const GgufFile & gguf, const VocabKeys & keys, const std::vector<std::string> & tokens) {
     const auto types = gguf.get_int_array(key_types);
     if (types && types->size() != tokens.size()) {
-        fail(gguf.paths()[0], ": ", key_types, " has ", types->size(), " entries, expected one for each of the ",
-             tokens.size(), " tokens");
+        fail(printable(gguf.paths()[0]), ": ", key_types, " has ", types->size(),
+             " entries, expected one for each of the ", tokens.size(), " tokens");
     }
     uint64_t n_foreign = 0;
     for (size_t id = 0; id < tokens.size(); id++) {
         const int64_t type = types ? (*types)[id] : token_type_normal;
         if (type == token_type_byte &&
             (tokens[id].size() != 6 || tokens[id].compare(0, 3, "<0x") != 0 || keys.model == "bert")) {
-            fail(gguf.paths()[0], ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
+            fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
                  " is typed as a byte, expected <0x00> … <0xFF>");
         }
         if (type == token_type_normal && keys.model == "gpt2") {
@@ -97,7 +99,7 @@ void check_types(const GgufFile & gguf, const VocabKeys & keys, const std::vecto
         }
     }
     if (n_foreign > foreign_bytes_max) {
-        fail(gguf.paths()[0], ": ", key_tokens,
+        fail(printable(gguf.paths()[0]), ": ", key_tokens,
              " is not written in the byte alphabet that tokenizer.ggml.model = gpt2 expects");
     }
 }
@@ -113,7 +115,7 @@ void check_merges(const GgufFile & gguf, const TokenSet & tokens) {
         const std::string_view merge = (*merges)[i];
         const size_t           space = merge.find(' ', 1);
         if (space == std::string_view::npos || space + 1 >= merge.size()) {
-            fail(gguf.paths()[0], ": ", key_merges, "[", i, "] = ", quoted(merge),
+            fail(printable(gguf.paths()[0]), ": ", key_merges, "[", i, "] = ", quoted(merge),
                  ", expected two tokens with a space between them");
         }
         const std::string_view left  = merge.substr(0, space);
@@ -121,7 +123,7 @@ void check_merges(const GgufFile & gguf, const TokenSet & tokens) {
         joined.assign(left).append(right);
         for (const std::string_view part : {left, right, std::string_view(joined)}) {
             if (tokens.count(part) == 0) {
-                fail(gguf.paths()[0], ": ", key_merges, "[", i, "] = ", quoted(merge), " needs the token ",
+                fail(printable(gguf.paths()[0]), ": ", key_merges, "[", i, "] = ", quoted(merge), " needs the token ",
                      quoted(part), ", which the vocabulary lacks");
             }
         }
@@ -135,7 +137,7 @@ int32_t read_special_id(const GgufFile & gguf, const char * name, int32_t n_toke
         return -1;
     }
     if (*id < 0 || *id >= n_tokens) {
-        fail(gguf.paths()[0], ": ", key, " = ", *id, ", expected less than the vocabulary's ", n_tokens);
+        fail(printable(gguf.paths()[0]), ": ", key, " = ", *id, ", expected less than the vocabulary's ", n_tokens);
     }
     return static_cast<int32_t>(*id);
 }
@@ -148,7 +150,7 @@ bool read_nfc(const GgufFile & gguf, const std::string & pre) {
         return pre == "qwen2" || pre == "qwen35";
     }
     if (*normalizer != "nfc" && *normalizer != "none") {
-        fail(gguf.paths()[0], ": ", key, " = ", quoted(*normalizer), ", expected nfc or none");
+        fail(printable(gguf.paths()[0]), ": ", key, " = ", quoted(*normalizer), ", expected nfc or none");
     }
     return *normalizer == "nfc";
 }
@@ -160,7 +162,7 @@ VocabKeys read_vocab_keys(const GgufFile & gguf) {
     keys.model = gguf.require_string("tokenizer.ggml.model");
     keys.pre   = gguf.get_string("tokenizer.ggml.pre").value_or("");
     if (keys.model == "none" || keys.model == "no_vocab") {
-        fail(gguf.paths()[0], ": tokenizer.ggml.model = ", keys.model, ", expected a file with a tokenizer");
+        fail(printable(gguf.paths()[0]), ": tokenizer.ggml.model = ", keys.model, ", expected a file with a tokenizer");
     }
 
     const std::vector<std::string> tokens = read_tokens(gguf);
