@@ -355,3 +355,29 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
     params.type_k    = KvType::q8_0; // head dimension 16
     CHECK_THROWS_AS(random_engine(model_of("llama"), params), Error);
 }
+
+TEST_CASE("unpacked weights compute what the quantised ones mean") {
+    for (const char * type : { "q4_0", "q8_0", "q4_K", "q6_K" }) {
+        CAPTURE(std::string(type));
+        RandomModel model = model_of("llama");
+        model.n_embd      = 256;
+        model.n_ff        = 512;
+        model.type        = type;
+        model.tied        = true; // the embedding is looked up as it is and multiplied unpacked
+        ModelParams where;
+        where.path          = random_gguf(model);
+        const auto request  = whole_request(random_tokens(20, 256));
+        const auto expected = load_engine(where, exact_params())->forward(request).logits;
+        where.unpack        = Unpack::f16;
+        // quantised matmuls also round the activations, to 8 bits
+        CHECK(nmse(load_engine(where, exact_params())->forward(request).logits, expected) <= 1e-3);
+
+        std::string notice;
+        where.unpack = Unpack::automatic;
+        where.log    = [&](LogLevel level, const std::string & text) { notice += level == LogLevel::notice ? text : ""; };
+        const auto automatic = load_engine(where, exact_params())->forward(request).logits;
+        where.unpack         = Unpack::f16;
+        CHECK(automatic == load_engine(where, exact_params())->forward(request).logits);
+        CHECK(notice.rfind("unpacking the weights to F16 for speed: ", 0) == 0);
+    }
+}

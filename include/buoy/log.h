@@ -5,7 +5,13 @@
 
 namespace buoy {
 
-enum class LogLevel { debug, info, warn, error };
+enum class LogLevel {
+    debug,
+    info,
+    notice, // worth a line to everybody
+    warn,
+    error,
+};
 
 // The library never prints; whoever wants its messages passes a callback.
 using LogCallback = std::function<void(LogLevel, const std::string &)>;

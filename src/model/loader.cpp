@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/printable.h"
+#include "model/unpack.h"
 
 #include <algorithm>
 
@@ -67,8 +68,8 @@ ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
 
 } // namespace
 
-WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, bool use_mmap, bool use_repack)
-    : file_(file), placement_(placement), use_mmap_(use_mmap), use_repack_(use_repack) {}
+WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack)
+    : file_(file), placement_(placement), use_mmap_(params.use_mmap), use_repack_(params.use_repack), unpack_(unpack) {}
 
 const GgufTensor * WeightLoader::look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use,
                                          bool must) const {
@@ -180,10 +181,12 @@ ggml_context * WeightLoader::context(ggml_backend_buffer_type_t buft) {
 ggml_tensor * WeightLoader::declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape,
                                     WeightUse use, int32_t il) {
     ggml_context_ptr scratch{ ggml_init({ ggml_tensor_overhead() * 2, nullptr, true }) };
-    ggml_tensor * like = ggml_new_tensor(scratch.get(), source->type, static_cast<int>(shape.size()), shape.data());
+    const bool       as_f16 = unpack_ && use == WeightUse::matmul && ggml_is_quantized(source->type);
+    const ggml_type  type   = as_f16 ? GGML_TYPE_F16 : source->type;
+    ggml_tensor *    like   = ggml_new_tensor(scratch.get(), type, static_cast<int>(shape.size()), shape.data());
     ggml_backend_buffer_type_t buft = choose_buffer(like, use, il);
 
-    ggml_tensor *& tensor = declared_[{ source, skip, buft }];
+    ggml_tensor *& tensor = declared_[{ source, skip, buft, type }];
     if (tensor == nullptr) {
         tensor = ggml_dup_tensor(context(buft), like);
         ggml_set_name(tensor, source->name.c_str());
@@ -210,7 +213,7 @@ void WeightLoader::place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & 
         size_t                       largest = 0;
         for (const Pending & p : pending_.at(buft)) {
             const uint64_t at = p.source->offset + p.skip;
-            if (p.source->file == index && at % tensor_alignment == 0) {
+            if (p.source->file == index && at % tensor_alignment == 0 && p.tensor->type == p.source->type) {
                 group.push_back(&p);
                 first   = std::min(first, at / page_alignment * page_alignment);
                 last    = std::max(last, at + ggml_nbytes(p.tensor));
@@ -251,11 +254,19 @@ void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & 
         fail_runtime(printable(file_.paths()[0]), ": out of memory: the weights need ", (needed >> 20) + 1, " MiB of ",
                      ggml_backend_buft_name(buft));
     }
-    std::vector<uint8_t> staging;
+    std::vector<uint8_t>     staging;
+    std::vector<ggml_fp16_t> unpacked;
     for (const Pending * p : group) {
-        staging.resize(ggml_nbytes(p->tensor));
+        const int64_t n_rows = ggml_nrows(p->tensor);
+        staging.resize(ggml_row_size(p->source->type, p->tensor->ne[0]) * static_cast<size_t>(n_rows));
         file_.file(p->source->file).read(p->source->offset + p->skip, staging.data(), staging.size());
-        ggml_backend_tensor_set(p->tensor, staging.data(), 0, staging.size());
+        if (p->tensor->type == p->source->type) {
+            ggml_backend_tensor_set(p->tensor, staging.data(), 0, staging.size());
+            continue;
+        }
+        unpacked.resize(static_cast<size_t>(ggml_nelements(p->tensor)));
+        unpack_rows(p->source->type, staging.data(), unpacked.data(), p->tensor->ne[0], n_rows);
+        ggml_backend_tensor_set(p->tensor, unpacked.data(), 0, ggml_nbytes(p->tensor));
     }
     memory.buffers.push_back(std::move(buffer));
 }

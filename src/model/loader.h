@@ -28,7 +28,8 @@ struct WeightMemory {
 // Declares weights first (shapes are checked against the file), then brings all of them into memory.
 class WeightLoader {
 public:
-    WeightLoader(const GgufFile & file, const Placement & placement, bool use_mmap, bool use_repack);
+    // unpack: quantised matrices become F16
+    WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack);
 
     // A %d in the name stands for the layer. Throws where the tensor is missing or has another shape.
     ggml_tensor * required(const char * name, std::initializer_list<int64_t> shape, WeightUse use, int32_t il);
@@ -51,7 +52,7 @@ private:
         const GgufTensor * source;
         uint64_t           skip; // bytes into the source: a part of a fused tensor
     };
-    using Key = std::tuple<const GgufTensor *, uint64_t, ggml_backend_buffer_type_t>;
+    using Key = std::tuple<const GgufTensor *, uint64_t, ggml_backend_buffer_type_t, ggml_type>;
 
     // The tensor of that name if the file has it; throws where its shape differs or its type does not fit the use.
     const GgufTensor * look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use, bool must) const;
@@ -66,6 +67,7 @@ private:
     const Placement & placement_;
     bool              use_mmap_;
     bool              use_repack_;
+    bool              unpack_;
     std::map<ggml_backend_buffer_type_t, ggml_context_ptr>     contexts_;
     std::map<ggml_backend_buffer_type_t, std::vector<Pending>> pending_;
     std::map<Key, ggml_tensor *>                               declared_;

@@ -1,0 +1,57 @@
+#include "model/unpack.h"
+
+#include "buoy/error.h"
+#include "io/gguf-file.h"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+namespace buoy {
+
+bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params) {
+    const bool cpu_only = placement.devices().size() == 1;
+    if (params.unpack != Unpack::automatic) {
+        return params.unpack == Unpack::f16;
+    }
+    uint64_t n_unpacked = 0, n_stored = 0;
+    for (const GgufTensor & tensor : file.tensors()) {
+        if (ggml_is_quantized(tensor.type)) {
+            n_unpacked += static_cast<uint64_t>(tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3]) * sizeof(ggml_fp16_t);
+            n_stored += tensor.size;
+        }
+    }
+    size_t free = 0, total = 0;
+    ggml_backend_dev_memory(placement.devices().back(), &free, &total);
+    if (!cpu_only || n_unpacked == 0 || n_unpacked > free / 2) {
+        return false;
+    }
+    if (params.log) {
+        params.log(LogLevel::notice, concat("unpacking the weights to F16 for speed: ", n_stored >> 20, " MiB become ",
+                                            n_unpacked >> 20, " MiB (--unpack off keeps them)"));
+    }
+    return true;
+}
+
+void unpack_rows(ggml_type type, const uint8_t * from, ggml_fp16_t * to, int64_t n_cols, int64_t n_rows) {
+    const ggml_to_float_t to_float = ggml_get_type_traits(type)->to_float;
+    const size_t          row_size = ggml_row_size(type, n_cols);
+    const auto            work     = [=](int64_t first, int64_t last) {
+        std::vector<float> row(static_cast<size_t>(n_cols));
+        for (int64_t i = first; i < last; i++) {
+            to_float(from + static_cast<size_t>(i) * row_size, row.data(), n_cols);
+            ggml_fp32_to_fp16_row(row.data(), to + i * n_cols, n_cols);
+        }
+    };
+    const auto n_threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(1, n_rows));
+    std::vector<std::thread> threads;
+    for (int64_t t = 1; t < n_threads; t++) {
+        threads.emplace_back(work, n_rows * t / n_threads, n_rows * (t + 1) / n_threads);
+    }
+    work(0, n_rows / n_threads);
+    for (std::thread & thread : threads) {
+        thread.join();
+    }
+}
+
+} // namespace buoy
