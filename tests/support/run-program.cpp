@@ -1,0 +1,148 @@
+#include "support/run-program.h"
+
+#include "support/paths.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char ** environ;
+
+namespace buoy::test {
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void pause_briefly() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
+
+std::string read_all(const std::string & path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<char *> pointers(std::vector<std::string> & texts) {
+    std::vector<char *> list;
+    for (std::string & text : texts) {
+        list.push_back(text.data());
+    }
+    list.push_back(nullptr);
+    return list;
+}
+
+std::vector<std::string> environment(const std::map<std::string, std::string> & added) {
+    std::vector<std::string> all;
+    for (char ** entry = environ; *entry != nullptr; ++entry) {
+        const std::string text = *entry;
+        if (added.count(text.substr(0, text.find('='))) == 0) {
+            all.push_back(text);
+        }
+    }
+    for (const auto & [name, value] : added) {
+        all.push_back(name + "=" + value);
+    }
+    return all;
+}
+
+} // namespace
+
+bool ProgramResult::is_one_line() const {
+    return std::count(err.begin(), err.end(), '\n') == 1 && err.size() > 1 && err.back() == '\n';
+}
+
+Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begin_(now()) {
+    std::vector<std::string> args{BUOY_BIN_DIR "/" + spec.name};
+    args.insert(args.end(), spec.args.begin(), spec.args.end());
+    std::vector<std::string> env    = environment(spec.env);
+    const std::string        input  = spec.input.empty() ? "/dev/null" : spec.input;
+    const std::string        output = spec.output.empty() ? dir_ + "/out" : spec.output;
+    const std::string        errors = dir_ + "/err";
+
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
+    if (spec.stdout_closed) {
+        posix_spawn_file_actions_addclose(&actions, STDOUT_FILENO);
+    } else {
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT, 0600);
+    }
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT, 0600);
+    const int error =
+        posix_spawn(&pid_, args[0].c_str(), &actions, nullptr, pointers(args).data(), pointers(env).data());
+    posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) {
+        throw std::runtime_error("cannot start " + args[0]);
+    }
+}
+
+Program::~Program() {
+    if (pid_ > 0) {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+}
+
+template <typename Condition> bool Program::await(const Condition & condition) const {
+    while (now() - begin_ < spec_.seconds_max) {
+        siginfo_t info{};
+        if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_) {
+            return false;
+        }
+        if (condition()) {
+            return true;
+        }
+        pause_briefly();
+    }
+    return false;
+}
+
+bool Program::await_handler(int signal) const {
+    return await([&] {
+        std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
+        for (std::string line; std::getline(in, line);) {
+            if (line.rfind("SigCgt:", 0) == 0) {
+                return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+            }
+        }
+        return false;
+    });
+}
+
+bool Program::await_mapping(const std::string & path) const {
+    return await([&] { return read_all("/proc/" + std::to_string(pid_) + "/maps").find(path) != std::string::npos; });
+}
+
+void Program::send(int signal) const { kill(pid_, signal); }
+
+ProgramResult Program::finish() {
+    ProgramResult result;
+    int           status = 0;
+    while (waitpid(pid_, &status, WNOHANG) == 0) {
+        if (now() - begin_ > spec_.seconds_max) {
+            result.timed_out = true;
+            kill(pid_, SIGKILL);
+            waitpid(pid_, &status, 0);
+            break;
+        }
+        pause_briefly();
+    }
+    pid_           = -1;
+    result.seconds = now() - begin_;
+    result.code    = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    result.out     = read_all(dir_ + "/out");
+    result.err     = read_all(dir_ + "/err");
+    return result;
+}
+
+ProgramResult run_program(const ProgramSpec & spec) { return Program(spec).finish(); }
+
+} // namespace buoy::test
