@@ -92,6 +92,7 @@ struct ForwardResult {
 struct EngineStats {
     int64_t n_forward      = 0;
     int64_t n_graph_build  = 0; // forwards that could not reuse the previous graph
+    int64_t n_tokens       = 0; // tokens computed, all streams
     int64_t n_head_rows    = 0; // rows that went through the LM head
     int64_t n_query_rows_last = 0; // rows that went through the last layer's query side
     size_t  compute_bytes  = 0; // size of the compute buffers

@@ -32,6 +32,8 @@ public:
     int32_t mask() const;
     bool    is_end(int32_t id) const; // any end-of-generation token
 
+    std::vector<int32_t> end_ids() const; // all of them
+
     bool has_chat_template() const;
 
     // The template as text, the way the model's authors render it.

@@ -43,11 +43,11 @@ private:
     Item   draw(int32_t step, int32_t position) const;
     Totals measure() const;
 
-    const GenerateParams & params_;
-    int32_t                forbidden_;
-    ConfidenceOf           confidence_;
-    RandomSource           random_;
-    std::vector<Item>      items_;
+    GenerateParams    params_;
+    int32_t           forbidden_;
+    ConfidenceOf      confidence_;
+    RandomSource      random_;
+    std::vector<Item> items_;
 };
 
 } // namespace buoy

@@ -260,6 +260,7 @@ const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
     read_outputs(request);
 
     stats_.n_forward++;
+    stats_.n_tokens += static_cast<int64_t>(request.tokens.size());
     stats_.n_head_rows += graph_->outputs().logits != nullptr ? graph_->outputs().logits->ne[1] : 0;
     stats_.n_query_rows_last += graph_->n_query_rows(model_->hparams().n_layer - 1);
     return result_;

@@ -322,6 +322,7 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
     stored_n_ = store ? first + T : stored_n_;
     taps_.deliver(request.sink);
     stats_.n_forward++;
+    stats_.n_tokens += static_cast<int64_t>(request.tokens.size());
     return result_;
 }
 

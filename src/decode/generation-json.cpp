@@ -1,0 +1,118 @@
+#include "decode/generation-json.h"
+
+#include "decode/decode.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace buoy {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char * kv_name(KvType type) { return type == KvType::f32 ? "f32" : type == KvType::f16 ? "f16" : "q8_0"; }
+
+const char * flash_name(FlashAttention flash) {
+    return flash == FlashAttention::on ? "on" : flash == FlashAttention::off ? "off" : "auto";
+}
+
+const char * cache_name(DiffusionCache cache) {
+    return cache == DiffusionCache::none ? "none" : cache == DiffusionCache::prefix ? "prefix" : "dual";
+}
+
+// The shortest text that reads as the same float: 0.25, not 0.250000000000000013…
+Json number(float value) { return Json::parse(concat(value), nullptr, false); }
+
+Json number(const std::optional<float> & value) { return value ? number(*value) : Json(nullptr); }
+
+Json count(int32_t value) { return value > 0 ? Json(value) : Json(nullptr); } // 0 leaves it to the model
+
+void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & params) {
+    const DenoiseSettings resolved = resolve_settings(info, params);
+    json["schedule"]               = resolved.timesteps ? "timesteps" : "blocks";
+    json["algorithm"]              = algorithm_name(resolved.algorithm);
+    json["steps"]                  = count(params.steps);
+    json["steps_per_block"]        = count(params.steps_per_block);
+    json["block_length"]           = resolved.timesteps ? Json(nullptr) : count(resolved.block_length);
+    json["eps"]                    = resolved.timesteps ? number(resolved.eps) : Json(nullptr);
+    json["alg_temp"]               = number(params.alg_temp);
+    json["cfg_scale"]              = number(params.cfg_scale);
+    json["threshold"]              = number(params.threshold);
+    json["factor"]                 = number(params.factor);
+    json["cache"]                  = cache_name(params.cache);
+    json["cache_refresh"]          = count(params.cache_refresh);
+    if (resolved.algorithm == Algorithm::eb) {
+        json["eb_gamma"] = number(params.eb_gamma);
+    }
+    if (resolved.algorithm == Algorithm::pc || resolved.algorithm == Algorithm::pc_linear) {
+        json["pc_lambda"] = number(params.pc_lambda);
+        json["pc_alpha"]  = number(params.pc_alpha);
+    }
+}
+
+} // namespace
+
+Json model_json(const ModelInfo & info) {
+    return {
+        { "path", info.path },
+        { "name", info.name },
+        { "arch", info.arch },
+        { "attention", attention_kind_name(info.traits.attention) },
+        { "diffusion", info.traits.is_diffusion() },
+        { "shift", info.traits.shift },
+        { "mask_id", info.traits.mask_id },
+        { "block_length", count(info.traits.block_length) },
+        { "n_vocab", info.n_vocab },
+        { "n_embd", info.n_embd },
+        { "n_layer", info.n_layer },
+        { "n_head", info.n_head },
+        { "n_head_kv", info.n_head_kv },
+        { "head_dim", info.head_dim },
+        { "n_ctx_train", info.n_ctx_train },
+        { "n_bytes", info.n_bytes },
+    };
+}
+
+Json settings_json(const ModelInfo & info, const EngineParams & engine, const GenerateParams & params) {
+    Json bias = Json::object();
+    for (const auto & [id, value] : params.logit_bias) {
+        bias[std::to_string(id)] = std::isfinite(value) ? number(value) : Json(value > 0.0f ? "inf" : "-inf");
+    }
+    Json json = {
+        { "n_predict", params.n_predict },
+        { "temperature", number(params.temperature) },
+        { "top_k", params.top_k },
+        { "top_p", number(params.top_p) },
+        { "min_p", number(params.min_p) },
+        { "logit_bias", bias },
+        { "end_ids", params.end_ids },
+        { "n_ctx", engine.n_ctx },
+        { "n_threads", count(engine.n_threads) },
+        { "flash_attn", flash_name(engine.flash) },
+        { "cache_type_k", kv_name(engine.type_k) },
+        { "cache_type_v", kv_name(engine.type_v) },
+    };
+    if (info.traits.is_diffusion()) {
+        add_denoising(json, info, params);
+    }
+    return json;
+}
+
+Json steps_json(const std::vector<StepReport> & steps) {
+    Json list = Json::array();
+    for (const StepReport & step : steps) {
+        list.push_back({ { "step", step.step }, { "block", step.block }, { "committed", step.committed } });
+    }
+    return list;
+}
+
+double tokens_per_second(const Generation & generation) {
+    const size_t n_prompt = generation.prompt_ms > 0.0 ? 1 : 0;
+    const size_t n        = generation.tokens.size() - std::min(n_prompt, generation.tokens.size());
+    return generation.decode_ms > 0.0 ? static_cast<double>(n) * 1000.0 / generation.decode_ms : 0.0;
+}
+
+std::string json_line(const Json & json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+} // namespace buoy
