@@ -319,6 +319,27 @@ TEST_CASE("model faults: vocabulary and mask") {
     }
 }
 
+TEST_CASE("model faults: what libllama would abort on is refused before") {
+    const std::string dir        = temp_dir();
+    const auto        message_of = [&](const std::function<void(Bytes &)> & breaks) {
+        Bytes bytes = tiny_bytes("llama");
+        breaks(bytes);
+        ModelParams params;
+        params.path = write_file(dir, "bad.gguf", bytes.build());
+        try {
+            load_llama_engine(params, exact_params());
+        } catch (const Error & error) {
+            return std::string(error.what()).substr(params.path.size() + 2);
+        }
+        return std::string("no error");
+    };
+    CHECK(message_of([](Bytes &) {}) == "no error");
+    CHECK(message_of(with_tensor("blk.0.ffn_up.weight", GGML_TYPE_I32, {32, 96})) ==
+          "tensor 'blk.0.ffn_up.weight': expected type f32, f16, bf16 or one of the quantised, found i32");
+    CHECK(message_of([](Bytes & b) { b.text("llama.rope.scaling.type", "ntk"); }) ==
+          "key 'llama.rope.scaling.type': expected none, linear, yarn or longrope, found 'ntk'");
+}
+
 TEST_CASE("model faults: without a tokenizer a model runs, and only text is refused") {
     const std::string dir = temp_dir();
     for (const std::string arch : {"llada", "llama"}) {

@@ -5,6 +5,7 @@
 #include "engine/row-summary.h"
 #include "io/printable.h"
 #include "model/arch.h"
+#include "model/loader.h"
 #include "model/placement.h"
 #include "text/vocab-keys.h"
 
@@ -51,8 +52,26 @@ void check_keys(const GgufFile & file, const std::string & arch) {
             file.require_int(arch + key, 0, std::numeric_limits<int32_t>::max());
         }
     }
+    const std::string scaling = file.get_string(arch + ".rope.scaling.type").value_or("none");
+    if (scaling != "none" && scaling != "linear" && scaling != "yarn" && scaling != "longrope") {
+        fail(printable(file.paths()[0]), ": key ", quoted(arch + ".rope.scaling.type"),
+             ": expected none, linear, yarn or longrope, found ", quoted(scaling));
+    }
     if (file.get_string("tokenizer.ggml.model").value_or("none") != "none") {
         read_vocab_keys(file);
+    }
+}
+
+// libllama loads matrices of every type, and jumps to no function where the CPU can't multiply with them.
+void check_tensors(const GgufFile & file) {
+    const std::string suffix = ".weight"; // tables of ids have other names
+    for (const GgufTensor & tensor : file.tensors()) {
+        const bool is_weight = tensor.name.size() > suffix.size() &&
+                               tensor.name.compare(tensor.name.size() - suffix.size(), suffix.size(), suffix) == 0;
+        if (is_weight && !is_matrix_type(tensor.type)) {
+            fail(printable(file.paths()[static_cast<size_t>(tensor.file)]), ": tensor ", quoted(tensor.name),
+                 ": expected type f32, f16, bf16 or one of the quantised, found ", ggml_type_name(tensor.type));
+        }
     }
 }
 
@@ -103,6 +122,7 @@ LlamaEngine::LlamaEngine(const ModelParams & model, const EngineParams & params)
 void LlamaEngine::load(const GgufFile & file, const ModelParams & params) {
     info_.arch = file.require_string("general.architecture");
     check_keys(file, info_.arch);
+    check_tensors(file);
     info_.traits = read_traits(file, info_.arch, arch_defaults(info_.arch));
     if (info_.traits.attention == AttentionKind::block_causal) {
         fail(printable(path_), ": attention in blocks of ", info_.traits.block_length,

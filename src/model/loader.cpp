@@ -44,12 +44,6 @@ bool same_shape(const GgufTensor & tensor, const std::vector<int64_t> & shape) {
     return true;
 }
 
-// Types that every backend's CPU fallback can multiply with; the rest are for ids, or what ggml quantises activations to.
-bool is_matrix_type(ggml_type type) {
-    const bool is_float = type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
-    return is_float || (ggml_is_quantized(type) && type != GGML_TYPE_Q8_1 && type != GGML_TYPE_Q8_K);
-}
-
 // A stand-in for the operation a weight is used in, to ask a device whether it can do that.
 ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
     constexpr int64_t n_rows = 32;
@@ -67,6 +61,11 @@ ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
 }
 
 } // namespace
+
+bool is_matrix_type(ggml_type type) {
+    const bool is_float = type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
+    return is_float || (ggml_is_quantized(type) && type != GGML_TYPE_Q8_1 && type != GGML_TYPE_Q8_K);
+}
 
 WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack)
     : file_(file), placement_(placement), use_mmap_(params.use_mmap), use_repack_(params.use_repack), unpack_(unpack) {}

@@ -18,6 +18,9 @@ namespace buoy {
 // What a weight is used for decides which memory layouts are possible for it.
 enum class WeightUse { lookup, matmul, multiply, add, rope };
 
+// Types that the CPU can multiply with; the rest are for ids, or what ggml quantises activations to.
+bool is_matrix_type(ggml_type type);
+
 // Memory that weights live in; freed together with the model.
 struct WeightMemory {
     std::vector<ggml_context_ptr>        contexts;
