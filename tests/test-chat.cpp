@@ -165,6 +165,10 @@ TEST_CASE("chat: broken templates are one line that names the key") {
         CHECK(text.size() < 600);
     }
     CHECK(message("{{ raise_exception('roles must alternate') }}").find("roles must alternate") != std::string::npos);
+    const Vocab broken = load("{% endif %}"); // everything else works
+    CHECK(broken.has_chat_template());
+    CHECK(broken.encode("a", false, false) == Ids{'a'});
+    CHECK(error_of([&] { broken.encode_chat({}, false); }).find("cannot be parsed") != std::string::npos);
     CHECK(error_of([] { load("").render_chat({}, false); }).find("tokenizer.chat_template is missing") !=
           std::string::npos);
 }

@@ -95,14 +95,19 @@ struct Vocab::Impl {
     int32_t                     eos;
     SpecialTokens               special;
     std::optional<ChatTemplate> chat;
+    std::string                 chat_error; // why the template cannot be used
 
     Impl(const GgufFile & gguf, VocabKeys && checked)
         : path(gguf.paths()[0]), keys(std::move(checked)), model(load_tokenizer(gguf, keys)),
           vocab(llama_model_get_vocab(model.get())), bpe(llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE),
           bos(special_id(keys.bos, llama_vocab_bos(vocab))), eos(special_id(keys.eos, llama_vocab_eos(vocab))),
           special(vocab) {
-        if (!keys.chat_template.empty()) {
-            chat.emplace(path, keys.chat_template, piece(bos, true), piece(eos, true));
+        try {
+            if (!keys.chat_template.empty()) {
+                chat.emplace(path, keys.chat_template, piece(bos, true), piece(eos, true));
+            }
+        } catch (const Error & error) {
+            chat_error = error.what(); // who does not chat can do without
         }
     }
 
@@ -171,6 +176,9 @@ struct Vocab::Impl {
     }
 
     RenderedChat render(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
+        if (!chat_error.empty()) {
+            fail(chat_error);
+        }
         if (!chat) {
             fail(path, ": tokenizer.chat_template is missing, expected a chat template to render messages with");
         }
@@ -238,7 +246,17 @@ bool Vocab::is_end(int32_t id) const {
     return impl_->has(id) && !is_fallback && llama_vocab_is_eog(impl_->vocab, id);
 }
 
-bool Vocab::has_chat_template() const { return impl_->chat.has_value(); }
+std::vector<int32_t> Vocab::end_ids() const {
+    std::vector<int32_t> ids;
+    for (int32_t id = 0; id < size(); id++) {
+        if (is_end(id)) {
+            ids.push_back(id);
+        }
+    }
+    return ids;
+}
+
+bool Vocab::has_chat_template() const { return !impl_->keys.chat_template.empty(); }
 
 std::string Vocab::render_chat(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
     return impl_->render(messages, add_generation_prompt).text;
