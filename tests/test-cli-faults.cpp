@@ -55,6 +55,7 @@ ProgramSpec spec_of(const Args & args, const Env & env = {}) {
     spec.name = "llama-diffusion-cli";
     spec.args = args;
     spec.env  = env;
+    spec.env.emplace("LLAMA_ARG_NO_PERF", "1"); // what is left on standard error is about faults
     return spec;
 }
 

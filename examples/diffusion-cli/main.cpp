@@ -1,42 +1,30 @@
+#include "answer.h"
 #include "buoy/device.h"
 #include "buoy/error.h"
-#include "buoy/vocab.h"
+#include "buoy/version.h"
+#include "chat.h"
+#include "console.h"
+#include "decode/frequency-table.h"
+#include "decode/generation-json.h"
+#include "interrupt.h"
 #include "io/npy.h"
 #include "io/printable.h"
 #include "options.h"
-#include "progress.h"
+#include "prompt.h"
+#include "text/infill.h"
 
 #include <algorithm>
-#include <csignal>
+#include <chrono>
 #include <cstdio>
 #include <fcntl.h>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <unistd.h>
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first Ctrl-C ends the generation after the current step, the second one ends the program.
-void on_interrupt(int) {
-    if (interrupted != 0) {
-        _exit(130);
-    }
-    interrupted = 1;
-}
-
-// A mapped file that shrinks, or a disk that fails, is noticed in the middle of a computation: no way back from there.
-void on_bus_error(int) {
-    constexpr char text[]  = "llama-diffusion-cli: the model file shrank or could not be read while it was in use\n";
-    const ssize_t  ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
-    static_cast<void>(ignored);
-    _exit(2);
-}
 
 // Started with a standard stream closed, the next file opened would take its number and get what is printed.
 // Writing to the stand-in fails as writing to a closed stream does.
@@ -50,11 +38,6 @@ void fill_standard_streams() {
     }
 }
 
-void print_log(buoy::LogLevel level, const std::string & text) {
-    const char * label = level == buoy::LogLevel::warn ? "warning: " : level == buoy::LogLevel::error ? "error: " : "";
-    std::fprintf(stderr, "llama-diffusion-cli: %s%s\n", label, text.c_str());
-}
-
 void print_devices() {
     for (const buoy::DeviceInfo & device : buoy::list_devices()) {
         std::printf("%-10s %s, %zu MiB, %zu MiB free\n", device.name.c_str(), device.description.c_str(),
@@ -62,69 +45,129 @@ void print_devices() {
     }
 }
 
-std::string read_prompt(const Options & options) {
-    if (options.prompt_file.empty()) {
-        return options.prompt;
+void write_frequencies(const Options & options) {
+    if (options.model.path.empty() || options.texts.empty() || options.output.empty()) {
+        buoy::fail("tokens-freq needs -m MODEL.gguf, -f TEXT and -o TABLE.json");
     }
-    if (options.prompt_file == "-") {
-        return { std::istreambuf_iterator<char>(std::cin), {} };
+    const buoy::Vocab    vocab = buoy::Vocab::load(options.model.path);
+    buoy::FrequencyTable table;
+    for (const std::string & path : options.texts) {
+        for (int32_t id : vocab.encode(read_text_file(path, "text file"), false, false)) {
+            table.counts[id]++;
+            table.n_total++;
+        }
     }
-    std::ifstream in(options.prompt_file, std::ios::binary);
-    if (!in || in.peek() == std::ifstream::traits_type::eof()) {
-        buoy::fail("prompt file ", buoy::quoted(options.prompt_file), " can't be read or is empty");
-    }
-    return { std::istreambuf_iterator<char>(in), {} };
-}
-
-std::vector<int32_t> make_prompt(const Options & options, const buoy::Vocab & vocab) {
-    if (!options.tokens.empty()) {
-        return parse_tokens(options.tokens);
-    }
-    const std::string text = read_prompt(options);
-    if (!options.raw && vocab.has_chat_template()) {
-        return vocab.encode_chat({ { "user", text } }, true);
-    }
-    return vocab.encode(text, true, false);
+    buoy::save_frequency_table(table, options.output, options.force);
 }
 
 void write_logits(const Options & options, buoy::Engine & engine, const std::vector<int32_t> & prompt) {
     if (prompt.empty()) {
-        buoy::fail("--logits-out needs a prompt: -p, -f or --tokens");
+        buoy::fail("--logits-out: the prompt is empty");
     }
     buoy::ForwardRequest request;
     request.tokens = prompt;
     request.rows.resize(prompt.size());
     std::iota(request.rows.begin(), request.rows.end(), 0);
     const buoy::ForwardResult & result = engine.forward(request);
-    buoy::write_npy(options.logits_out, { static_cast<int64_t>(prompt.size()), engine.info().n_vocab }, result.logits);
+    buoy::write_npy(options.logits_out, {static_cast<int64_t>(prompt.size()), engine.info().n_vocab}, result.logits);
 }
 
-int generate_text(const Options & options, buoy::Engine & engine, const buoy::Vocab & vocab, const std::vector<int32_t> & prompt) {
-    buoy::GenerateParams params = options.generate;
-    for (int32_t id = 0; id < vocab.size(); id++) {
-        if (vocab.is_end(id)) {
-            params.end_ids.push_back(id);
-        }
-    }
-    auto    progress = std::make_unique<Progress>("denoising");
-    int64_t n_done   = 0;
-    params.on_step   = [&](const buoy::StepReport & step, const std::vector<int32_t> &) {
-        n_done += static_cast<int64_t>(step.committed.size());
-        progress->update(n_done, params.n_predict);
-        return interrupted == 0;
+void print_json(const Session & session, const Answer & out) {
+    const buoy::Generation &     generation = out.generation;
+    const buoy::ModelInfo &      info       = session.engine.info();
+    const nlohmann::ordered_json json       = {
+              {"text", out.text},
+              {"prompt_tokens", generation.prompt},
+              {"tokens", generation.tokens},
+              {"steps", buoy::steps_json(generation.steps)},
+              {"forwards", generation.n_forward},
+              {"seed", session.options.generate.seed},
+              {"ended", generation.ended},
+              {"stopped", generation.stopped},
+              {"model", buoy::model_json(info)},
+              {"settings", buoy::settings_json(info, session.options.engine, session.options.generate)},
+              {"timings",
+               {{"load_ms", session.load_ms},
+                {"prompt_ms", generation.prompt_ms},
+                {"decode_ms", generation.decode_ms},
+                {"tokens_per_s", buoy::tokens_per_second(generation)}}},
+              {"version", buoy::version()},
     };
-    const buoy::Generation generation = buoy::generate(engine, prompt, params);
-    progress.reset();
-    const std::string text = vocab.decode(generation.tokens) + "\n";
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return generation.stopped ? 130 : 0;
+    print_text(buoy::json_line(json));
+}
+
+// One prompt, one text.
+int run_once(const Session & session, const Console & console, const std::vector<int32_t> & prompt,
+             const std::optional<buoy::Infill> & infill) {
+    const Options & options = session.options;
+    Answer          out     = answer(session, prompt, options.json || infill ? Printed::nothing : Printed::text);
+    if (infill) {
+        out.text = infill->filled(session.vocab, out.generation.sequence);
+    }
+    if (options.json) {
+        print_json(session, out);
+    } else if (infill) {
+        print_text(out.text + (out.text.back() == '\n' ? "" : "\n"));
+    }
+    if (options.perf) {
+        console.log(buoy::LogLevel::notice, timings_text(session, out.generation));
+    }
+    return out.generation.stopped ? 130 : 0;
+}
+
+int load_and_run(Options & options, const Console & console) {
+    const auto        begin = std::chrono::steady_clock::now();
+    const buoy::Vocab vocab = buoy::Vocab::load(options.model.path);
+    if (options.infill && vocab.mask() < 0) {
+        buoy::fail("--infill: ", buoy::printable(options.model.path),
+                   " has no mask token; only diffusion models fill gaps");
+    }
+    if (options.chat) {
+        check_can_chat(options, vocab);
+    }
+    std::optional<buoy::Infill> infill;
+    std::vector<int32_t>        prompt;
+    if (options.infill) {
+        infill.emplace(vocab, vocab.mask(), read_prompt(options));
+        prompt = infill->tokens();
+    } else if (!options.chat) {
+        prompt = make_prompt(options, vocab);
+    }
+    if (options.engine.n_ctx == 0 && !options.chat) {
+        const int64_t n_needed = static_cast<int64_t>(prompt.size()) + std::max(options.generate.n_predict, 1);
+        options.engine.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
+    }
+    if (!options.ignore_eos && !options.infill) { // a gap in the middle is not the end of the text
+        options.generate.end_ids = vocab.end_ids();
+    }
+    options.engine.n_streams                   = buoy::stream_count(options.generate);
+    const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(options.model, options.engine);
+    if (options.infill && !engine->info().traits.is_diffusion()) {
+        buoy::fail("--infill: ", engine->info().arch, " is an autoregressive model; only diffusion models fill gaps");
+    }
+    if (!options.logits_out.empty()) {
+        write_logits(options, *engine, prompt);
+        return 0;
+    }
+    const std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
+    const Session                                   session = {options, vocab, *engine, loading.count()};
+    if (options.chat) {
+        return chat(session, console, read_prompt(options));
+    }
+    return run_once(session, console, prompt, infill);
 }
 
 int run(int argc, char ** argv) {
     Options options;
-    int     exit_code = 0;
-    if (!parse_options(argc, argv, options, exit_code)) {
-        return exit_code;
+    if (!parse_options(argc, argv, options)) {
+        return 0;
+    }
+    if (options.tokens_freq) {
+        write_frequencies(options);
+        return 0;
+    }
+    if (!options.rpc.empty()) {
+        buoy::add_rpc_servers(options.rpc);
     }
     if (options.list_devices) {
         print_devices();
@@ -133,33 +176,20 @@ int run(int argc, char ** argv) {
     if (options.model.path.empty()) {
         buoy::fail("no model given: -m FILE.gguf (--help lists the flags)");
     }
-    options.model.log = [&](buoy::LogLevel level, const std::string & text) {
-        if (options.verbose || level == buoy::LogLevel::warn) {
-            print_log(level, text);
-        }
-    };
-    const buoy::Vocab          vocab  = buoy::Vocab::load(options.model.path);
-    const std::vector<int32_t> prompt = make_prompt(options, vocab);
-    if (options.engine.n_ctx == 0) {
-        const int64_t n_needed = static_cast<int64_t>(prompt.size()) + std::max(options.generate.n_predict, 1);
-        options.engine.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
+    if (!options.chat && !options.prompt_given && options.prompt_file.empty() && options.tokens.empty()) {
+        buoy::fail(options.logits_out.empty() ? "" : "--logits-out: ",
+                   "no prompt given: -p TEXT, -f FILE, --tokens IDS, or -cnv to chat");
     }
-    const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(options.model, options.engine);
-    if (!options.logits_out.empty()) {
-        write_logits(options, *engine, prompt);
-        return 0;
-    }
-    return generate_text(options, *engine, vocab, prompt);
+    const Console console(options.verbose, options.log_file);
+    options.model.log = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
+    return load_and_run(options, console);
 }
 
 } // namespace
 
 int main(int argc, char ** argv) {
     fill_standard_streams();
-    std::signal(SIGINT, on_interrupt);
-    std::signal(SIGTERM, on_interrupt);
-    std::signal(SIGBUS, on_bus_error);
-    std::signal(SIGPIPE, SIG_IGN);
+    install_signal_handlers();
     try {
         const int exit_code = run(argc, argv);
         if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -10,21 +10,37 @@
 struct Options {
     buoy::ModelParams    model;
     buoy::EngineParams   engine;
-    buoy::GenerateParams generate;
+    buoy::GenerateParams generate; // with the seed that is used
 
-    std::string prompt;
-    std::string prompt_file;
-    std::string tokens; // "1,2,3" or "@FILE"
-    std::string logits_out;
-    int64_t     seed         = -1;
-    bool        raw          = false;
-    bool        list_devices = false;
-    bool        verbose      = false;
+    std::string              prompt;
+    std::string              prompt_file;
+    std::string              system;
+    std::string              tokens; // "1,2,3" or "@FILE"
+    std::string              pc_table;
+    std::string              logits_out;
+    std::string              log_file;
+    std::vector<std::string> rpc;
+    int64_t                  seed         = -1; // as given
+    bool                     prompt_given = false;
+    bool                     raw          = false;
+    bool                     chat         = false;
+    bool                     infill       = false;
+    bool                     visual       = false;
+    bool                     json         = false;
+    bool                     ignore_eos   = false;
+    bool                     perf         = true;
+    bool                     list_devices = false;
+    bool                     verbose      = false;
+
+    // tokens-freq
+    bool                     tokens_freq = false;
+    std::vector<std::string> texts;
+    std::string              output;
+    bool                     force = false;
 };
 
-// Returns false when the program is done already (--help, --version), with the exit code set; throws buoy::Error on a
-// wrong command line.
-bool parse_options(int argc, char ** argv, Options & options, int & exit_code);
+// Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.
+bool parse_options(int argc, char ** argv, Options & options);
 
 // The ids of --tokens.
 std::vector<int32_t> parse_tokens(const std::string & text);

@@ -20,7 +20,8 @@ void Progress::update(int64_t done, int64_t total) {
     }
     constexpr int64_t width  = 30;
     const int64_t     filled = total > 0 ? std::min(done, total) * width / total : 0;
-    const std::string bar    = std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(width - filled), '.');
+    const std::string bar =
+        std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(width - filled), '.');
     std::fprintf(stderr, "\r\033[K%s [%s] %lld/%lld", title_.c_str(), bar.c_str(), static_cast<long long>(done),
                  static_cast<long long>(total));
     std::fflush(stderr);

@@ -1,5 +1,6 @@
 #include "decode/generation-json.h"
 
+#include "buoy/error.h"
 #include "decode/decode.h"
 
 #include <algorithm>
@@ -55,22 +56,22 @@ void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & p
 
 Json model_json(const ModelInfo & info) {
     return {
-        { "path", info.path },
-        { "name", info.name },
-        { "arch", info.arch },
-        { "attention", attention_kind_name(info.traits.attention) },
-        { "diffusion", info.traits.is_diffusion() },
-        { "shift", info.traits.shift },
-        { "mask_id", info.traits.mask_id },
-        { "block_length", count(info.traits.block_length) },
-        { "n_vocab", info.n_vocab },
-        { "n_embd", info.n_embd },
-        { "n_layer", info.n_layer },
-        { "n_head", info.n_head },
-        { "n_head_kv", info.n_head_kv },
-        { "head_dim", info.head_dim },
-        { "n_ctx_train", info.n_ctx_train },
-        { "n_bytes", info.n_bytes },
+        {"path", info.path},
+        {"name", info.name},
+        {"arch", info.arch},
+        {"attention", attention_kind_name(info.traits.attention)},
+        {"diffusion", info.traits.is_diffusion()},
+        {"shift", info.traits.shift},
+        {"mask_id", info.traits.mask_id},
+        {"block_length", count(info.traits.block_length)},
+        {"n_vocab", info.n_vocab},
+        {"n_embd", info.n_embd},
+        {"n_layer", info.n_layer},
+        {"n_head", info.n_head},
+        {"n_head_kv", info.n_head_kv},
+        {"head_dim", info.head_dim},
+        {"n_ctx_train", info.n_ctx_train},
+        {"n_bytes", info.n_bytes},
     };
 }
 
@@ -80,18 +81,18 @@ Json settings_json(const ModelInfo & info, const EngineParams & engine, const Ge
         bias[std::to_string(id)] = std::isfinite(value) ? number(value) : Json(value > 0.0f ? "inf" : "-inf");
     }
     Json json = {
-        { "n_predict", params.n_predict },
-        { "temperature", number(params.temperature) },
-        { "top_k", params.top_k },
-        { "top_p", number(params.top_p) },
-        { "min_p", number(params.min_p) },
-        { "logit_bias", bias },
-        { "end_ids", params.end_ids },
-        { "n_ctx", engine.n_ctx },
-        { "n_threads", count(engine.n_threads) },
-        { "flash_attn", flash_name(engine.flash) },
-        { "cache_type_k", kv_name(engine.type_k) },
-        { "cache_type_v", kv_name(engine.type_v) },
+        {"n_predict", params.n_predict},
+        {"temperature", number(params.temperature)},
+        {"top_k", params.top_k},
+        {"top_p", number(params.top_p)},
+        {"min_p", number(params.min_p)},
+        {"logit_bias", bias},
+        {"end_ids", params.end_ids},
+        {"n_ctx", engine.n_ctx},
+        {"n_threads", count(engine.n_threads)},
+        {"flash_attn", flash_name(engine.flash)},
+        {"cache_type_k", kv_name(engine.type_k)},
+        {"cache_type_v", kv_name(engine.type_v)},
     };
     if (info.traits.is_diffusion()) {
         add_denoising(json, info, params);
@@ -102,7 +103,7 @@ Json settings_json(const ModelInfo & info, const EngineParams & engine, const Ge
 Json steps_json(const std::vector<StepReport> & steps) {
     Json list = Json::array();
     for (const StepReport & step : steps) {
-        list.push_back({ { "step", step.step }, { "block", step.block }, { "committed", step.committed } });
+        list.push_back({{"step", step.step}, {"block", step.block}, {"committed", step.committed}});
     }
     return list;
 }

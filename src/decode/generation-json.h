@@ -8,7 +8,8 @@ namespace buoy {
 
 // The parts of a machine-readable account of a run: what --json prints and recordings keep.
 nlohmann::ordered_json model_json(const ModelInfo & info);
-nlohmann::ordered_json settings_json(const ModelInfo & info, const EngineParams & engine, const GenerateParams & params);
+nlohmann::ordered_json settings_json(const ModelInfo & info, const EngineParams & engine,
+                                     const GenerateParams & params);
 nlohmann::ordered_json steps_json(const std::vector<StepReport> & steps);
 
 // The tokens that decode_ms went into, per second: an autoregressive run's first token belongs to its prompt.

@@ -68,6 +68,25 @@ std::string utf8_repair(std::string_view text) {
     return out;
 }
 
+size_t utf8_whole_length(std::string_view text) {
+    for (size_t n = 1; n < 4 && n <= text.size(); n++) { // an incomplete character has at most three bytes
+        const std::string_view tail = text.substr(text.size() - n);
+        if ((static_cast<uint8_t>(tail[0]) & 0xC0) != 0x80) {
+            const bool     is_lead  = static_cast<uint8_t>(tail[0]) >= 0xC2 && static_cast<uint8_t>(tail[0]) <= 0xF4;
+            const Sequence sequence = scan_sequence(tail);
+            return is_lead && !sequence.valid && sequence.length == n ? text.size() - n : text.size();
+        }
+    }
+    return text.size();
+}
+
+int utf8_width(std::string_view sequence) {
+    utf8proc_int32_t code = 0;
+    utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t *>(sequence.data()),
+                     static_cast<utf8proc_ssize_t>(sequence.size()), &code);
+    return utf8proc_charwidth(code);
+}
+
 std::string utf8_nfc(const std::string & text) {
     const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
     if (ascii) {

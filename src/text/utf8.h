@@ -13,6 +13,12 @@ size_t utf8_sequence_length(std::string_view text);
 // maximal subpart as Unicode recommends; this is also what Python's and Rust's lossy decoders give.
 std::string utf8_repair(std::string_view text);
 
+// Length of the text without a character at its end that more bytes may complete.
+size_t utf8_whole_length(std::string_view text);
+
+// Columns that a well-formed sequence takes on a terminal: 0, 1 or 2.
+int utf8_width(std::string_view sequence);
+
 // Unicode normalisation form C of well-formed UTF-8.
 std::string utf8_nfc(const std::string & text);
 

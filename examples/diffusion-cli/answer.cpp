@@ -1,0 +1,97 @@
+#include "answer.h"
+
+#include "console.h"
+#include "decode/generation-json.h"
+#include "interrupt.h"
+#include "progress.h"
+#include "text/text-stream.h"
+#include "visual.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <unistd.h>
+
+namespace {
+
+bool is_end(const buoy::GenerateParams & params, int32_t id) {
+    return std::find(params.end_ids.begin(), params.end_ids.end(), id) != params.end_ids.end();
+}
+
+Answer answer_by_diffusion(const Session & session, const std::vector<int32_t> & prompt,
+                           buoy::GenerateParams & params) {
+    const int32_t mask_id  = session.engine.info().traits.mask_id;
+    const int64_t n_masked = std::count(prompt.begin(), prompt.end(), mask_id);
+    const int64_t total    = n_masked + params.n_predict;
+    int64_t       n_done   = 0;
+    // a prompt with masks is shown as a whole: what is around them explains them
+    auto visual    = session.options.visual
+                         ? std::make_unique<Visual>(session.vocab, mask_id, n_masked > 0 ? 0 : prompt.size(), total)
+                         : nullptr;
+    auto progress  = session.options.visual ? nullptr : std::make_unique<Progress>("denoising");
+    params.on_step = [&](const buoy::StepReport & step, const std::vector<int32_t> & tokens) {
+        n_done += static_cast<int64_t>(step.committed.size());
+        if (visual) {
+            visual->update(step, tokens);
+        } else {
+            progress->update(n_done, total);
+        }
+        return !interrupted();
+    };
+    Answer out;
+    out.generation = buoy::generate(session.engine, prompt, params);
+    visual.reset();
+    progress.reset();
+    out.text = session.vocab.decode(out.generation.tokens);
+    return out;
+}
+
+Answer answer_token_by_token(const Session & session, const std::vector<int32_t> & prompt,
+                             buoy::GenerateParams & params, Printed printed) {
+    buoy::TextStream stream(session.vocab);
+    auto             progress = printed == Printed::nothing ? std::make_unique<Progress>("generating") : nullptr;
+    params.on_step            = [&](const buoy::StepReport & step, const std::vector<int32_t> &) {
+        if (progress) {
+            progress->update(step.step + 1, params.n_predict);
+        } else if (!is_end(params, step.committed[0].second)) {
+            print_text(stream.push(step.committed[0].second));
+        }
+        return !interrupted();
+    };
+    Answer out;
+    out.generation = buoy::generate(session.engine, prompt, params);
+    out.text       = session.vocab.decode(out.generation.tokens);
+    if (printed == Printed::text) {
+        print_text(stream.finish() + "\n");
+    }
+    return out;
+}
+
+} // namespace
+
+Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed) {
+    buoy::GenerateParams params = session.options.generate;
+    if (!session.engine.info().traits.is_diffusion()) {
+        return answer_token_by_token(session, prompt, params, printed);
+    }
+    Answer out = answer_by_diffusion(session, prompt, params);
+    if (printed == Printed::text) {
+        print_text(out.text + "\n");
+    }
+    return out;
+}
+
+std::string timings_text(const Session & session, const buoy::Generation & generation) {
+    const auto n_tokens  = static_cast<double>(generation.tokens.size());
+    const auto n_forward = static_cast<double>(generation.n_forward);
+    char       text[400];
+    std::snprintf(text, sizeof(text),
+                  "load %.0f ms; prompt %zu tokens, %.0f ms; %zu tokens in %.0f ms, %.1f tokens/s; %lld forwards, %.2f "
+                  "tokens per "
+                  "forward; seed %llu",
+                  session.load_ms, generation.prompt.size(), generation.prompt_ms, generation.tokens.size(),
+                  generation.decode_ms, buoy::tokens_per_second(generation),
+                  static_cast<long long>(generation.n_forward), n_forward > 0 ? n_tokens / n_forward : 0.0,
+                  static_cast<unsigned long long>(session.options.generate.seed));
+    return text;
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "buoy/generate.h"
+#include "buoy/vocab.h"
+#include "options.h"
+
+#include <string>
+#include <vector>
+
+// What a run needs, loaded.
+struct Session {
+    const Options &     options;
+    const buoy::Vocab & vocab;
+    buoy::Engine &      engine;
+    double              load_ms = 0.0;
+};
+
+struct Answer {
+    buoy::Generation generation;
+    std::string      text;
+};
+
+enum class Printed {
+    text,    // as it comes, or at the end of denoising; then a newline
+    nothing, // the caller will
+};
+
+// Generates, with a bar or the visual mode on stderr, until done or interrupted.
+Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed);
+
+// One line: where the time went.
+std::string timings_text(const Session & session, const buoy::Generation & generation);

@@ -1,0 +1,33 @@
+#include "console.h"
+
+#include "buoy/error.h"
+#include "io/printable.h"
+
+#include <cerrno>
+#include <cstring>
+
+void print_text(const std::string & text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+        buoy::fail_runtime("standard output could not be written");
+    }
+}
+
+Console::Console(bool verbose, const std::string & log_file) : verbose_(verbose) {
+    if (!log_file.empty()) {
+        file_.reset(std::fopen(log_file.c_str(), "w"));
+        if (!file_) {
+            buoy::fail("--log-file ", buoy::quoted(log_file), ": cannot open: ", std::strerror(errno));
+        }
+    }
+}
+
+void Console::log(buoy::LogLevel level, const std::string & text) const {
+    const char * label = level == buoy::LogLevel::warn ? "warning: " : level == buoy::LogLevel::error ? "error: " : "";
+    if (verbose_ || level >= buoy::LogLevel::notice) {
+        std::fprintf(stderr, "llama-diffusion-cli: %s%s\n", label, text.c_str());
+    }
+    if (file_) {
+        std::fprintf(file_.get(), "%s%s\n", label, text.c_str());
+        std::fflush(file_.get());
+    }
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "buoy/log.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+// Text on standard output, at once; throws buoy::Error where nobody takes it.
+void print_text(const std::string & text);
+
+// Messages: warnings and what the user asked for on stderr, everything in the log file.
+class Console {
+public:
+    Console(bool verbose, const std::string & log_file);
+
+    void log(buoy::LogLevel level, const std::string & text) const;
+
+    bool verbose() const { return verbose_; }
+
+private:
+    struct Close {
+        void operator()(std::FILE * file) const { std::fclose(file); }
+    };
+
+    bool                              verbose_;
+    std::unique_ptr<std::FILE, Close> file_;
+};

@@ -1,0 +1,246 @@
+#include "flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iomanip>
+#include <map>
+
+namespace {
+
+std::vector<std::string> split(const std::string & text, char separator) {
+    std::vector<std::string> parts;
+    size_t                   first = 0;
+    while (first <= text.size()) {
+        const size_t last = std::min(text.find(separator, first), text.size());
+        parts.push_back(text.substr(first, last - first));
+        first = last + 1;
+    }
+    return parts;
+}
+
+std::vector<std::string> names_of(const Flag & flag) {
+    std::vector<std::string> names = split(flag.names, ',');
+    for (std::string & name : names) {
+        name.erase(0, name.find_first_not_of(' '));
+    }
+    return names;
+}
+
+// llama.cpp has one-dash names of more than one letter, which CLI11 would read as a letter with a value.
+bool is_one_dash_word(const std::string & name) { return name.size() > 2 && name[0] == '-' && name[1] != '-'; }
+
+std::string long_name(const Flag & flag) {
+    const std::vector<std::string> names = names_of(flag);
+    const auto                     found =
+        std::find_if(names.begin(), names.end(), [](const std::string & n) { return n.rfind("--", 0) == 0; });
+    return found != names.end() ? *found : names[0];
+}
+
+const char * env_value(const Flag & flag) {
+    const char * value = flag.env.empty() ? nullptr : std::getenv(flag.env.c_str());
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+// CLI11's messages may span lines and quote what was typed; ours are one line.
+std::string one_line(std::string text) {
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return buoy::printable(text);
+}
+
+constexpr char no_break = '\1'; // a space at which no line ends
+
+std::string help_text(const Flag & flag) {
+    return flag.help + (flag.initial.empty() ? "" : " (default: " + flag.initial + ")") +
+           (flag.env.empty() ? "" : " [env" + std::string(1, no_break) + flag.env + "]");
+}
+
+std::string wrapped(const std::string & text, size_t column, size_t width) {
+    std::string out;
+    size_t      at = column;
+    for (const std::string & word : split(text, ' ')) {
+        if (at + word.size() > width && at > column) {
+            out.back() = '\n';
+            out += std::string(column, ' ');
+            at = column;
+        }
+        out += word + " ";
+        at += word.size() + 1;
+    }
+    out.back() = '\n';
+    std::replace(out.begin(), out.end(), no_break, ' ');
+    return out;
+}
+
+std::string escaped_for_table(const std::string & text) {
+    std::string out;
+    for (char c : text) {
+        out += (c == '|' ? "\\" : "") + std::string(1, c);
+    }
+    return out;
+}
+
+} // namespace
+
+std::string Range::text() const {
+    return buoy::concat(std::setprecision(12), above ? "above " : "from ", low, above ? " and up to " : " to ", high);
+}
+
+Flag & FlagTable::add(const std::string & names, const std::string & value, const std::string & help) {
+    Flag & flag = flags_.emplace_back();
+    flag.group  = group_;
+    flag.names  = names;
+    flag.value  = value;
+    flag.help   = help;
+    return flag;
+}
+
+Flag & FlagTable::text(const std::string & names, const std::string & value, std::string & target,
+                       const std::string & help) {
+    Flag & flag = add(names, value, help);
+    flag.set    = [&target](const std::string &, const std::string & given) { target = given; };
+    return flag;
+}
+
+Flag & FlagTable::texts(const std::string & names, const std::string & value, std::vector<std::string> & target,
+                        int n_values_max, const std::string & help) {
+    Flag & flag       = add(names, value, help);
+    flag.n_values_max = n_values_max;
+    flag.repeatable   = true;
+    flag.set          = [&target](const std::string &, const std::string & given) { target.push_back(given); };
+    return flag;
+}
+
+Flag & FlagTable::list(const std::string & names, const std::string & value, std::vector<std::string> & target,
+                       const std::string & help) {
+    Flag & flag = add(names, value, help);
+    flag.set    = [&target](const std::string & where, const std::string & given) {
+        target = split(given, ',');
+        if (std::find(target.begin(), target.end(), "") != target.end()) {
+            buoy::fail(where, ": ", buoy::quoted(given), " has an empty entry");
+        }
+    };
+    return flag;
+}
+
+Flag & FlagTable::toggle(const std::string & names, bool & target, bool to, const std::string & help) {
+    Flag & flag = add(names, "", help);
+    flag.set    = [&target, to](const std::string & where, const std::string & given) {
+        const bool on  = given == "1" || given == "true" || given == "on";
+        const bool off = given == "0" || given == "false" || given == "off";
+        if (!on && !off) {
+            buoy::fail(where, ": ", buoy::quoted(given), " is neither 1 nor 0");
+        }
+        target = on ? to : !to;
+    };
+    return flag;
+}
+
+Flag & FlagTable::call(const std::string & names, const std::string & value, Flag::Setter set,
+                       const std::string & help) {
+    Flag & flag = add(names, value, help);
+    flag.set    = std::move(set);
+    return flag;
+}
+
+void FlagTable::parse(const std::string & program, const std::vector<std::string> & args) const {
+    CLI::App                           app("", program);
+    std::map<std::string, std::string> words; // one-dash names of several letters → what CLI11 knows them as
+    std::vector<bool>                  given(flags_.size());
+    app.set_help_flag("");
+    for (size_t i = 0; i < flags_.size(); i++) {
+        const Flag & flag = flags_[i];
+        std::string  names;
+        for (const std::string & name : names_of(flag)) {
+            if (is_one_dash_word(name)) {
+                words[name] = long_name(flag);
+            } else {
+                names += (names.empty() ? "" : ",") + name;
+            }
+        }
+        const CLI::callback_t take = [&flag, &given, i](const CLI::results_t & results) {
+            for (const std::string & text : results) {
+                flag.set(long_name(flag), text);
+            }
+            given[i] = true;
+            return true;
+        };
+        if (flag.value.empty()) {
+            app.add_flag(names)
+                ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+                ->each([&flag, &given, i](const std::string & text) {
+                    flag.set(long_name(flag), text);
+                    given[i] = true;
+                });
+            continue;
+        }
+        CLI::Option * option = app.add_option(names, take)->type_name(flag.value);
+        if (flag.n_values_max > 1) {
+            option->expected(1, flag.n_values_max);
+        }
+        option->multi_option_policy(flag.repeatable ? CLI::MultiOptionPolicy::TakeAll
+                                                    : CLI::MultiOptionPolicy::TakeLast);
+    }
+    std::vector<std::string> reversed; // CLI11 wants the last first
+    bool                     is_value = false;
+    for (const std::string & arg : args) {
+        const auto word = words.find(arg);
+        reversed.push_back(word != words.end() && !is_value ? word->second : arg);
+        const CLI::Option * option = is_value ? nullptr : app.get_option_no_throw(reversed.back());
+        is_value                   = option != nullptr && option->get_items_expected_min() > 0;
+    }
+    std::reverse(reversed.begin(), reversed.end());
+    try {
+        app.parse(reversed);
+    } catch (const CLI::ParseError & error) {
+        buoy::fail(one_line(error.what()), " (--help lists the flags)");
+    }
+    read_environment(given);
+}
+
+void FlagTable::read_environment(const std::vector<bool> & given) const {
+    for (size_t i = 0; i < flags_.size(); i++) {
+        const char * value = env_value(flags_[i]);
+        if (value != nullptr && !given[i]) {
+            flags_[i].set("environment variable " + flags_[i].env, value);
+        }
+    }
+}
+
+std::string FlagTable::help() const {
+    constexpr size_t column = 38;
+    std::string      out;
+    std::string      title;
+    for (const Flag & flag : flags_) {
+        if (flag.help.empty()) {
+            continue; // known, not shown
+        }
+        if (flag.group != title) {
+            title = flag.group;
+            out += "\n" + title + "\n";
+        }
+        std::string head = "  " + flag.names + (flag.value.empty() ? "" : " " + flag.value);
+        head += head.size() + 2 > column ? "\n" + std::string(column, ' ') : std::string(column - head.size(), ' ');
+        out += head + wrapped(help_text(flag), column, 100);
+    }
+    return out;
+}
+
+std::string FlagTable::markdown() const {
+    std::string out;
+    std::string title;
+    for (const Flag & flag : flags_) {
+        if (flag.help.empty()) {
+            continue;
+        }
+        if (flag.group != title) {
+            title = flag.group;
+            out += "\n### " + title + "\n\n| flag | meaning | default | environment |\n|---|---|---|---|\n";
+        }
+        const std::string env = flag.env.empty() ? "" : "`" + flag.env + "`";
+        out += "| `" + escaped_for_table(flag.names + (flag.value.empty() ? "" : " " + flag.value)) + "` | " +
+               escaped_for_table(flag.help) + " | " + escaped_for_table(flag.initial) + " | " + env + " |\n";
+    }
+    return out;
+}

@@ -1,0 +1,119 @@
+#pragma once
+
+#include "buoy/error.h"
+#include "io/printable.h"
+
+#include <charconv>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// Everything the parser, --help and docs/cli.md know about one flag.
+struct Flag {
+    // where: the flag or the environment variable, for messages
+    using Setter = std::function<void(const std::string & where, const std::string & text)>;
+
+    std::string group;
+    std::string names;   // "-ngl, --gpu-layers": shown as they are
+    std::string value;   // what stands for the value; empty: a switch
+    std::string env;     // environment variable, read where the command line does not set the flag
+    std::string initial; // the default as text; empty: none to tell
+    std::string help;
+    Setter      set;
+    int         n_values_max = 1; // after one mention of the flag
+    bool        repeatable   = false;
+
+    Flag & with_env(const std::string & name) { return env = name, *this; }
+    Flag & with_default(const std::string & text) { return initial = text, *this; }
+};
+
+struct Range {
+    double low;
+    double high;
+    bool   above = false; // low itself is not allowed
+
+    bool        holds(double number) const { return (above ? number > low : number >= low) && number <= high; }
+    std::string text() const;
+};
+
+// The flags of one command line, in the order in which the help shows them.
+class FlagTable {
+public:
+    void group(const std::string & title) { group_ = title; }
+
+    Flag & text(const std::string & names, const std::string & value, std::string & target, const std::string & help);
+    Flag & texts(const std::string & names, const std::string & value, std::vector<std::string> & target,
+                 int n_values_max, const std::string & help);
+    Flag & list(const std::string & names, const std::string & value, std::vector<std::string> & target,
+                const std::string & help); // comma-separated
+    Flag & toggle(const std::string & names, bool & target, bool to, const std::string & help);
+    Flag & call(const std::string & names, const std::string & value, Flag::Setter set, const std::string & help);
+
+    // T is a number or an optional one. What the target holds is the default, unless it is told in other words.
+    template <typename T>
+    Flag & number(const std::string & names, const std::string & value, T & target, const Range & range,
+                  const std::string & help) {
+        Flag & flag = add(names, value, help);
+        flag.set    = [&target, range](const std::string & where, const std::string & text) {
+            target = parse_number<typename Plain<T>::type>(where, text, range);
+        };
+        if constexpr (std::is_arithmetic_v<T>) {
+            flag.initial = buoy::concat(target);
+        }
+        return flag;
+    }
+
+    template <typename T>
+    Flag & choice(const std::string & names, const std::vector<std::pair<std::string, T>> & known, T & target,
+                  const std::string & help) {
+        std::string list, initial;
+        for (const auto & [name, value] : known) {
+            list += (list.empty() ? "" : "|") + name;
+            initial = value == target ? name : initial;
+        }
+        Flag & flag  = add(names, list, help);
+        flag.initial = initial;
+        flag.set     = [&target, known, list](const std::string & where, const std::string & text) {
+            for (const auto & [name, value] : known) {
+                if (text == name) {
+                    target = value;
+                    return;
+                }
+            }
+            buoy::fail(where, ": ", buoy::quoted(text), " is none of ", list);
+        };
+        return flag;
+    }
+
+    // Sets what the arguments and then the environment say; throws buoy::Error.
+    void parse(const std::string & program, const std::vector<std::string> & args) const;
+
+    std::string help() const;     // 100 columns
+    std::string markdown() const; // a table per group
+
+private:
+    template <typename T> struct Plain { using type = T; };
+    template <typename T> struct Plain<std::optional<T>> { using type = T; };
+
+    Flag & add(const std::string & names, const std::string & value, const std::string & help);
+    void   read_environment(const std::vector<bool> & given) const;
+
+    template <typename T>
+    static T parse_number(const std::string & where, const std::string & text, const Range & range) {
+        T          number{};
+        const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (result.ec != std::errc() || result.ptr != text.data() + text.size() ||
+            !range.holds(static_cast<double>(number))) {
+            const char * kind = std::is_integral_v<T> ? "whole number" : "number";
+            buoy::fail(where, ": ", buoy::quoted(text), " is not a ", kind, " ", range.text());
+        }
+        return number;
+    }
+
+    std::string      group_;
+    std::deque<Flag> flags_; // references to flags stay valid while others are added
+};

@@ -1,0 +1,59 @@
+#include "interrupt.h"
+
+#include <csignal>
+#include <unistd.h>
+
+namespace {
+
+// A handler reaches nothing but globals.
+volatile std::sig_atomic_t n_signals     = 0;
+volatile std::sig_atomic_t term_seen     = 0;
+volatile std::sig_atomic_t cursor_hidden = 0;
+
+template <size_t N> void write_text(const char (&text)[N]) {
+    const ssize_t ignored = write(STDERR_FILENO, text, N - 1);
+    static_cast<void>(ignored);
+}
+
+void on_interrupt(int signal) {
+    if (n_signals != 0) {
+        if (cursor_hidden != 0) {
+            write_text("\033[?25h\n");
+        }
+        _exit(130);
+    }
+    n_signals = 1;
+    if (signal == SIGTERM) {
+        term_seen = 1;
+    }
+}
+
+// A mapped file that shrinks, or a disk that fails, is noticed in the middle of a computation: no way back from there.
+void on_bus_error(int) {
+    write_text("llama-diffusion-cli: the model file shrank or could not be read while it was in use\n");
+    _exit(2);
+}
+
+void handle(int signal, void (*handler)(int)) {
+    struct sigaction action = {};
+    action.sa_handler       = handler;
+    sigemptyset(&action.sa_mask);
+    sigaction(signal, &action, nullptr); // without SA_RESTART: a chat waiting for input must notice
+}
+
+} // namespace
+
+void install_signal_handlers() {
+    handle(SIGINT, on_interrupt);
+    handle(SIGTERM, on_interrupt);
+    handle(SIGBUS, on_bus_error);
+    handle(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted() { return n_signals != 0; }
+
+bool terminated() { return term_seen != 0; }
+
+void clear_interrupt() { n_signals = 0; }
+
+void set_cursor_hidden(bool hidden) { cursor_hidden = hidden ? 1 : 0; }

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "buoy/vocab.h"
+#include "options.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// The text of -p or -f, from a file or standard input where they say so.
+std::string read_prompt(const Options & options);
+
+// That text as tokens, through the chat template where there is one; or the ids of --tokens.
+std::vector<int32_t> make_prompt(const Options & options, const buoy::Vocab & vocab);
+
+std::string read_text_file(const std::string & path, const char * what);

@@ -1,0 +1,34 @@
+// The library in ten lines: llama-simple MODEL.gguf PROMPT
+
+#include "buoy/engine.h"
+#include "buoy/error.h"
+#include "buoy/generate.h"
+#include "buoy/vocab.h"
+
+#include <cstdio>
+
+int main(int argc, char ** argv) try {
+    if (argc != 3) {
+        buoy::fail("usage: llama-simple MODEL.gguf PROMPT");
+    }
+    buoy::ModelParams model;
+    model.path = argv[1];
+
+    const buoy::Vocab vocab  = buoy::Vocab::load(model.path);
+    const auto        engine = buoy::load_engine(model, {});
+    const auto        prompt =
+        vocab.has_chat_template() ? vocab.encode_chat({{"user", argv[2]}}, true) : vocab.encode(argv[2], true, false);
+
+    buoy::GenerateParams params;
+    params.n_predict = 64;
+    params.end_ids   = vocab.end_ids();
+    params.on_step   = [](const buoy::StepReport & step, const std::vector<int32_t> & tokens) {
+        std::fprintf(stderr, "step %d wrote %zu of %zu positions\n", step.step, step.committed.size(), tokens.size());
+        return true; // false ends the generation
+    };
+    std::printf("%s\n", vocab.decode(buoy::generate(*engine, prompt, params).tokens).c_str());
+    return 0;
+} catch (const buoy::Error & error) {
+    std::fprintf(stderr, "llama-simple: %s\n", error.what());
+    return error.kind() == buoy::ErrorKind::request ? 1 : 2;
+}
