@@ -1,5 +1,6 @@
 #include "interrupt.h"
 
+#include <atomic>
 #include <csignal>
 #include <unistd.h>
 
@@ -30,6 +31,10 @@ void on_interrupt(int signal) {
 
 // A mapped file that shrinks, or a disk that fails, is noticed in the middle of a computation: no way back from there.
 void on_bus_error(int) {
+    static std::atomic_flag said = ATOMIC_FLAG_INIT; // every thread of the computation may come here
+    while (said.test_and_set()) {
+        pause();
+    }
     write_text("llama-diffusion-cli: the model file shrank or could not be read while it was in use\n");
     _exit(2);
 }
