@@ -1,0 +1,179 @@
+#include "measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+
+#include <sys/resource.h>
+
+namespace {
+
+using buoy::Engine;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Passes everything on and keeps the time that passes take.
+class TimedEngine : public Engine {
+public:
+    explicit TimedEngine(Engine & engine) : engine_(engine) {}
+
+    const buoy::ModelInfo & info() const override { return engine_.info(); }
+
+    const buoy::ForwardResult & forward(const buoy::ForwardRequest & request) override {
+        const auto                  start  = Clock::now();
+        const buoy::ForwardResult & result = engine_.forward(request);
+        forward_ms_ += ms_since(start);
+        return result;
+    }
+
+    void              kv_truncate(int32_t first) override { engine_.kv_truncate(first); }
+    int32_t           n_ctx() const override { return engine_.n_ctx(); }
+    buoy::EngineStats stats() const override { return engine_.stats(); }
+
+    double forward_ms() const { return forward_ms_; }
+
+private:
+    Engine & engine_;
+    double   forward_ms_ = 0.0;
+};
+
+// Ids all over the vocabulary, the same for every run; never the mask.
+std::vector<int32_t> make_prompt(int32_t n, const buoy::ModelInfo & info) {
+    std::vector<int32_t> ids;
+    for (int64_t i = 0; static_cast<int32_t>(ids.size()) < n; i++) {
+        const auto id = static_cast<int32_t>((i * 7919 + 17) % info.n_vocab);
+        if (id != info.traits.mask_id) {
+            ids.push_back(id);
+        }
+    }
+    return ids;
+}
+
+std::vector<int32_t> range(int32_t from, int32_t to) {
+    std::vector<int32_t> all(static_cast<size_t>(to - from));
+    std::iota(all.begin(), all.end(), from);
+    return all;
+}
+
+uint64_t peak_resident() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+    return static_cast<uint64_t>(usage.ru_maxrss);
+#else
+    return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+#endif
+}
+
+double shortest_pass(Engine & engine, const buoy::ForwardRequest & request) {
+    double best = 0.0;
+    for (int i = 0; i < 6; i++) { // the first builds the graph
+        const auto start = Clock::now();
+        engine.forward(request);
+        const double ms = ms_since(start);
+        best            = i <= 1 ? ms : std::min(best, ms);
+    }
+    return best;
+}
+
+// Reducing rows happens inside the pass: its time is what a pass with summaries takes longer than one that stops at the
+// logits, whose copy to the host does not count.
+double measure_summary(Engine & engine, int32_t n_rows) {
+    buoy::ForwardRequest request;
+    request.tokens         = make_prompt(n_rows, engine.info());
+    request.rows           = range(0, n_rows);
+    request.output         = buoy::OutputKind::summary;
+    const double summaries = shortest_pass(engine, request);
+    request.output         = buoy::OutputKind::logits;
+    const double logits    = shortest_pass(engine, request);
+
+    const std::vector<float> & from = engine.forward(request).logits;
+    std::vector<float>         to(from.size());
+    double                     copy = 0.0;
+    for (int i = 0; i < 4; i++) {
+        const auto start = Clock::now();
+        std::copy(from.begin(), from.end(), to.begin());
+        const double ms = ms_since(start);
+        copy            = i <= 1 ? ms : std::min(copy, ms);
+    }
+    return std::max(0.0, summaries - (logits - copy));
+}
+
+void measure_generation(Engine & engine, const Case & one, const MeasureParams & params, Measurement & out) {
+    const std::vector<int32_t> prompt = make_prompt(one.n_prompt, engine.info());
+    if (params.warmup) {
+        buoy::GenerateParams first = one.generate;
+        first.on_step              = [](const buoy::StepReport &, const std::vector<int32_t> &) { return false; };
+        buoy::generate(engine, prompt, first);
+    }
+    TimedEngine timed(engine);
+    int64_t     n_forward = 0;
+    for (int i = 0; i < params.repetitions; i++) {
+        const buoy::Generation generation = buoy::generate(timed, prompt, one.generate);
+        out.samples_ms.push_back(generation.prompt_ms + generation.decode_ms);
+        out.n_tokens  = static_cast<int64_t>(generation.tokens.size());
+        out.n_forward = generation.n_forward;
+        n_forward += generation.n_forward;
+    }
+    out.forward_ms = n_forward > 0 ? timed.forward_ms() / static_cast<double>(n_forward) : 0.0;
+    if (params.profile) {
+        const int32_t n_rows = one.generate.block_length > 0 ? one.generate.block_length : one.generate.n_predict;
+        out.summary_ms       = measure_summary(engine, std::min(n_rows, one.generate.n_predict));
+    }
+}
+
+// None: the whole sequence is computed, its last rows are asked for. Dual: it is stored once, then its last tokens are
+// computed against it, as a step inside a block does.
+void measure_pass(Engine & engine, const Case & one, const MeasureParams & params, Measurement & out) {
+    const int32_t        T = one.forward_tokens;
+    const int32_t        R = one.forward_rows > 0 ? one.forward_rows : T;
+    buoy::ForwardRequest request;
+    request.tokens = make_prompt(T, engine.info());
+    request.rows   = range(T - R, T);
+    request.output = buoy::OutputKind::summary;
+    if (one.generate.cache != buoy::DiffusionCache::none) {
+        request.kv = buoy::KvUse::store;
+        engine.forward(request);
+        request.tokens.erase(request.tokens.begin(), request.tokens.end() - R);
+        request.positions = range(T - R, T);
+        request.rows      = range(0, R);
+    }
+    if (params.warmup) {
+        engine.forward(request);
+    }
+    for (int i = 0; i < params.repetitions; i++) {
+        const auto start = Clock::now();
+        engine.forward(request);
+        out.samples_ms.push_back(ms_since(start));
+        out.forward_ms += out.samples_ms.back() / params.repetitions;
+    }
+    out.n_forward = 1;
+}
+
+} // namespace
+
+Measurement measure(const Case & one, const MeasureParams & params) {
+    Measurement        out;
+    buoy::EngineParams engine_params = one.engine;
+    engine_params.n_ctx     = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
+    engine_params.n_streams = buoy::stream_count(one.generate);
+
+    const auto                          start  = Clock::now();
+    const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(one.model, engine_params);
+    out.load_ms                                = ms_since(start);
+    out.arch                                   = engine->info().arch;
+    out.weight_bytes                           = engine->info().n_bytes;
+    if (one.forward_tokens > 0) {
+        measure_pass(*engine, one, params, out);
+    } else {
+        measure_generation(*engine, one, params, out);
+    }
+    out.kv_bytes      = engine->stats().kv_bytes;
+    out.compute_bytes = engine->stats().compute_bytes;
+    out.peak_bytes    = peak_resident();
+    return out;
+}

@@ -1,0 +1,157 @@
+#include "sweep.h"
+
+#include "buoy/error.h"
+#include "io/printable.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+namespace {
+
+constexpr int32_t tokens_max = 1 << 24;
+constexpr size_t  cases_max  = 10000;
+
+template <typename T> T parse_number(const char * what, const std::string & text, T low, T high) {
+    T          number = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (result.ec != std::errc() || result.ptr != text.data() + text.size() || !(number >= low && number <= high)) {
+        buoy::fail(what, ": ", buoy::quoted(text), " is no number from ", low, " to ", high);
+    }
+    return number;
+}
+
+template <typename T> using Names = std::map<std::string, T>;
+
+template <typename T> T parse_name(const char * what, const std::string & text, const Names<T> & names) {
+    const auto found = names.find(text);
+    if (found == names.end()) {
+        std::string known;
+        for (const auto & [name, value] : names) {
+            known += (known.empty() ? "" : ", ") + name;
+        }
+        buoy::fail(what, ": ", buoy::quoted(text), " is unknown, expected one of ", known);
+    }
+    return found->second;
+}
+
+const Names<buoy::DiffusionCache> cache_names = {{"none", buoy::DiffusionCache::none},
+                                                 {"prefix", buoy::DiffusionCache::prefix},
+                                                 {"dual", buoy::DiffusionCache::dual}};
+const Names<buoy::KvType>         kv_names    = {
+               {"f32", buoy::KvType::f32}, {"f16", buoy::KvType::f16}, {"q8_0", buoy::KvType::q8_0}};
+const Names<buoy::FlashAttention> flash_names = {
+    {"on", buoy::FlashAttention::on}, {"off", buoy::FlashAttention::off}, {"auto", buoy::FlashAttention::automatic}};
+
+const Names<buoy::Unpack> unpack_names = {
+    {"off", buoy::Unpack::off}, {"f16", buoy::Unpack::f16}, {"auto", buoy::Unpack::automatic}};
+
+void set_prompt(Case & one, const std::string & v) { one.n_prompt = parse_number("-p", v, 0, tokens_max); }
+void set_predict(Case & one, const std::string & v) { one.generate.n_predict = parse_number("-n", v, 1, tokens_max); }
+void set_steps(Case & one, const std::string & v) { one.generate.steps = parse_number("--steps", v, 0, tokens_max); }
+void set_block(Case & one, const std::string & v) {
+    one.generate.block_length = parse_number("--block-length", v, 0, tokens_max);
+}
+void set_cache(Case & one, const std::string & v) { one.generate.cache = parse_name("--cache", v, cache_names); }
+void set_threshold(Case & one, const std::string & v) {
+    if (v != "off") {
+        one.generate.threshold = parse_number("--threshold", v, 0.0f, 1.0f);
+    }
+}
+void set_threads(Case & one, const std::string & v) { one.engine.n_threads = parse_number("-t", v, 1, 512); }
+void set_type_k(Case & one, const std::string & v) { one.engine.type_k = parse_name("-ctk", v, kv_names); }
+void set_type_v(Case & one, const std::string & v) { one.engine.type_v = parse_name("-ctv", v, kv_names); }
+void set_flash(Case & one, const std::string & v) { one.engine.flash = parse_name("-fa", v, flash_names); }
+void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, unpack_names); }
+void set_layers(Case & one, const std::string & v) {
+    if (v != "all") {
+        one.model.n_gpu_layers = parse_number("-ngl", v, 0, tokens_max);
+    }
+}
+void set_forward(Case & one, const std::string & v) {
+    one.forward_tokens = parse_number("--forward", v, 1, tokens_max);
+}
+void set_rows(Case & one, const std::string & v) {
+    one.forward_rows = v == "all" ? 0 : parse_number("--rows", v, 1, tokens_max);
+    if (one.forward_rows > one.forward_tokens) {
+        buoy::fail("--rows ", v, " of a pass over ", one.forward_tokens, " tokens, expected at most that many");
+    }
+    if (one.generate.cache == buoy::DiffusionCache::prefix) {
+        buoy::fail("--forward with --cache prefix: expected none, or dual for a block against stored positions");
+    }
+}
+
+} // namespace
+
+const std::vector<Parameter> & parameters() {
+    using Use                               = Parameter::Use;
+    static const std::vector<Parameter> all = {
+        {"model", "-m,--model", "FILES", "", "GGUF files to run", Use::always,
+         [](Case & one, const std::string & v) { one.model.path = v; }},
+        {"ngl", "--n-gpu-layers", "N", "all", "-ngl: layers on GPUs", Use::always, set_layers},
+        {"threads", "-t,--threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
+        {"type_k", "--cache-type-k", "TYPE", "f16", "-ctk: type of stored keys: f32, f16, q8_0", Use::always,
+         set_type_k},
+        {"type_v", "--cache-type-v", "TYPE", "f16", "-ctv: type of stored values", Use::always, set_type_v},
+        {"fa", "--flash-attn", "MODE", "auto", "-fa: flash attention: on, off, auto", Use::always, set_flash},
+        {"unpack", "--unpack", "MODE", "off", "weights as they are (off) or unpacked at load: f16, auto", Use::always,
+         set_unpack},
+        {"cache", "--cache", "MODE", "none", "K/V reuse: none (exact), prefix, dual", Use::always, set_cache},
+        {"prompt", "-p,--n-prompt", "N", "32", "prompt tokens", Use::generation, set_prompt},
+        {"gen", "-n,--n-predict", "N", "224", "new tokens", Use::generation, set_predict},
+        {"steps", "--steps", "N", "64", "denoising steps in all; 0: one token a step", Use::generation, set_steps},
+        {"block", "--block-length", "N", "32", "block length; 0: the model's", Use::generation, set_block},
+        {"threshold", "--threshold", "P", "off", "write every position that sure; off: by schedule", Use::generation,
+         set_threshold},
+        {"tokens", "--forward", "T", "", "time single passes over T tokens, without generating", Use::forward,
+         set_forward},
+        {"rows", "--rows", "R", "all", "rows of such a pass that are asked for; with --cache dual, the tokens computed",
+         Use::forward, set_rows},
+    };
+    return all;
+}
+
+size_t parameter_index(const std::string & column) {
+    for (size_t i = 0; i < parameters().size(); i++) {
+        if (column == parameters()[i].column) {
+            return i;
+        }
+    }
+    buoy::fail_runtime("no parameter is called ", column);
+}
+
+std::vector<std::string> split_list(const std::string & flag, const std::string & text) {
+    std::vector<std::string> parts;
+    for (size_t from = 0; from <= text.size();) {
+        const size_t comma = std::min(text.find(',', from), text.size());
+        parts.push_back(text.substr(from, comma - from));
+        if (parts.back().empty()) {
+            buoy::fail(flag, ": ", buoy::quoted(text), " has an empty part");
+        }
+        from = comma + 1;
+    }
+    return parts;
+}
+
+std::vector<Case> expand(const std::vector<std::vector<std::string>> & values) {
+    std::vector<Case> cases(1);
+    for (size_t i = 0; i < values.size(); i++) {
+        std::vector<Case> longer;
+        for (const Case & one : cases) {
+            if (values[i].empty()) {
+                longer.push_back(one);
+                longer.back().values.emplace_back();
+            }
+            for (const std::string & value : values[i]) {
+                longer.push_back(one);
+                longer.back().values.push_back(value);
+                parameters()[i].apply(longer.back(), value);
+                if (longer.size() > cases_max) {
+                    buoy::fail("the lists make more than ", cases_max, " combinations");
+                }
+            }
+        }
+        cases = std::move(longer);
+    }
+    return cases;
+}

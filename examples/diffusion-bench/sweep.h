@@ -1,0 +1,43 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "buoy/generate.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// One row of the table: everything that is set for it.
+struct Case {
+    std::vector<std::string> values; // as typed, one for each of parameters()
+
+    buoy::ModelParams    model;
+    buoy::EngineParams   engine;
+    buoy::GenerateParams generate;
+    int32_t              n_prompt       = 0;
+    int32_t              forward_tokens = 0; // > 0: one pass over so many tokens instead of a generation
+    int32_t              forward_rows   = 0; // rows of it that are asked for; 0: all
+};
+
+// What can be swept: its column, flag, default and meaning, in one place.
+struct Parameter {
+    enum class Use { always, generation, forward };
+
+    const char * column;
+    const char * flags; // as CLI11 wants them
+    const char * type;
+    const char * values; // default, comma-separated like the flag; "" for none
+    const char * help;
+    Use          use;
+    void (*apply)(Case & one, const std::string & value);
+};
+
+const std::vector<Parameter> & parameters();
+
+size_t parameter_index(const std::string & column);
+
+// "a,b,c" into its parts; throws buoy::Error where one is empty.
+std::vector<std::string> split_list(const std::string & flag, const std::string & text);
+
+// Every combination of the values, the last parameter fastest. A parameter without values is not applied.
+std::vector<Case> expand(const std::vector<std::vector<std::string>> & values);

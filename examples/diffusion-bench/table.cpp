@@ -1,0 +1,261 @@
+#include "table.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace {
+
+struct Stat {
+    double mean      = 0.0;
+    double deviation = 0.0; // of the sample, 0 for a single one
+};
+
+Stat statistics(const std::vector<double> & samples) {
+    Stat         stat;
+    const double n = static_cast<double>(samples.size());
+    for (double sample : samples) {
+        stat.mean += sample / n;
+    }
+    for (double sample : samples) {
+        stat.deviation += (sample - stat.mean) * (sample - stat.mean);
+    }
+    stat.deviation = samples.size() > 1 ? std::sqrt(stat.deviation / (n - 1.0)) : 0.0;
+    return stat;
+}
+
+Stat tokens_per_s(const Measurement & m) {
+    std::vector<double> rates;
+    for (double ms : m.samples_ms) {
+        rates.push_back(static_cast<double>(m.n_tokens) * 1000.0 / ms);
+    }
+    return statistics(rates);
+}
+
+Stat ms_per_forward(const Measurement & m) {
+    Stat         stat = statistics(m.samples_ms);
+    const double n    = static_cast<double>(std::max<int64_t>(m.n_forward, 1));
+    return {stat.mean / n, stat.deviation / n};
+}
+
+// What of a step is spent neither in the pass nor on reducing its rows.
+double host_ms(const Measurement & m) { return std::max(0.0, ms_per_forward(m).mean - m.forward_ms); }
+
+double sampling_percent(const Measurement & m) {
+    const double step = ms_per_forward(m).mean;
+    return step > 0.0 ? 100.0 * (host_ms(m) + m.summary_ms) / step : 0.0;
+}
+
+std::string fixed(double value, int digits) {
+    char text[64];
+    std::snprintf(text, sizeof(text), "%.*f", digits, value);
+    return text;
+}
+
+std::string with_deviation(const Stat & stat) { return fixed(stat.mean, 2) + " ± " + fixed(stat.deviation, 2); }
+
+std::string mib(uint64_t bytes) { return fixed(static_cast<double>(bytes) / (1 << 20), 1); }
+
+std::string base_name(const std::string & path) { return path.substr(path.rfind('/') + 1); }
+
+// Characters, not bytes: ± has two.
+size_t width_of(const std::string & text) {
+    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string padded(const std::string & text, size_t width, bool left) {
+    const std::string space(width - std::min(width, width_of(text)), ' ');
+    return left ? text + space : space + text;
+}
+
+nlohmann::ordered_json to_json(const Case & one, const Measurement & m, bool profile) {
+    nlohmann::ordered_json json;
+    for (size_t i = 0; i < parameters().size(); i++) {
+        const std::string & value = one.values[i];
+        const bool number = !value.empty() && value.find_first_not_of("0123456789.") == std::string::npos && i > 0;
+        json[parameters()[i].column] = value.empty() ? nlohmann::ordered_json(nullptr)
+                                       : number      ? nlohmann::ordered_json::parse(value, nullptr, false)
+                                                     : nlohmann::ordered_json(value);
+    }
+    const bool generation            = one.forward_tokens == 0;
+    const Stat rate                  = tokens_per_s(m);
+    const Stat forward               = ms_per_forward(m);
+    json["arch"]                     = m.arch;
+    json["tokens_per_s"]             = generation ? nlohmann::ordered_json(rate.mean) : nullptr;
+    json["tokens_per_s_deviation"]   = generation ? nlohmann::ordered_json(rate.deviation) : nullptr;
+    json["ms_per_forward"]           = forward.mean;
+    json["ms_per_forward_deviation"] = forward.deviation;
+    json["forwards"]                 = m.n_forward;
+    json["total_ms"]                 = statistics(m.samples_ms).mean;
+    json["load_ms"]                  = m.load_ms;
+    if (profile) {
+        json["pass_ms"]          = m.forward_ms;
+        json["summary_ms"]       = m.summary_ms;
+        json["host_ms"]          = host_ms(m);
+        json["sampling_percent"] = sampling_percent(m);
+    }
+    json["peak_bytes"]    = m.peak_bytes;
+    json["weight_bytes"]  = m.weight_bytes;
+    json["kv_bytes"]      = m.kv_bytes;
+    json["compute_bytes"] = m.compute_bytes;
+    json["samples_ms"]    = m.samples_ms;
+    return json;
+}
+
+// A list is one field, its parts separated by spaces.
+std::string csv_field(const nlohmann::ordered_json & value) {
+    std::string text;
+    if (value.is_array()) {
+        for (const auto & part : value) {
+            text += (text.empty() ? "" : " ") + part.dump();
+        }
+    } else if (!value.is_null()) {
+        text = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    if (text.find_first_of(",\"\n") == std::string::npos) {
+        return text;
+    }
+    std::string quoted = "\"";
+    for (char c : text) {
+        quoted += c == '"' ? "\"\"" : std::string(1, c);
+    }
+    return quoted + "\"";
+}
+
+void print_csv(const nlohmann::ordered_json & json, bool head) {
+    std::string line;
+    for (const auto & [key, value] : json.items()) {
+        line += (line.empty() ? "" : ",") + (head ? key : csv_field(value));
+    }
+    std::printf("%s\n", line.c_str());
+}
+
+} // namespace
+
+Table::Table(const Options & options) : options_(options) {
+    for (size_t i = 0; i < parameters().size(); i++) {
+        const auto & cases   = options.cases;
+        const bool   differs = std::any_of(cases.begin(), cases.end(),
+                                           [&](const Case & one) { return one.values[i] != cases.front().values[i]; });
+        // what a pass is about is shown even where it is the same for all
+        const bool basic =
+            i == 0 || (parameters()[i].use == Parameter::Use::forward && !cases.front().values[i].empty());
+        if (differs || basic) {
+            varying_.push_back(i);
+        }
+    }
+}
+
+Table::~Table() {
+    if (options_.format == OutputFormat::json && !rows_.empty()) {
+        std::printf("\n]\n");
+    }
+}
+
+void Table::print_markdown_head() {
+    for (size_t i : varying_) {
+        heads_.emplace_back(parameters()[i].column);
+        size_t width = heads_.back().size();
+        for (const Case & one : options_.cases) {
+            width = std::max(width, width_of(i == 0 ? base_name(one.values[i]) : one.values[i]));
+        }
+        widths_.push_back(width);
+    }
+    std::vector<std::string> measured;
+    if (options_.cases.front().forward_tokens == 0) {
+        measured = {"tokens/s", "ms/forward", "forwards"};
+    } else {
+        measured = {"ms/forward"};
+    }
+    if (options_.profile) {
+        measured.insert(measured.end(), {"pass ms", "summary ms", "host ms", "sampling %"});
+    }
+    if (options_.growth) {
+        measured.insert(measured.end(), {"weights MiB", "K/V MiB", "compute MiB"});
+    }
+    measured.emplace_back("peak MiB");
+    for (const std::string & head : measured) {
+        heads_.push_back(head);
+        widths_.push_back(head == "ms/forward" || head == "tokens/s" ? 16 : std::max<size_t>(head.size(), 8));
+    }
+    std::string top, rule;
+    for (size_t i = 0; i < heads_.size(); i++) {
+        top += "| " + padded(heads_[i], widths_[i], i == 0) + " ";
+        rule += i == 0 ? "| " + std::string(widths_[i], '-') + " " : "| " + std::string(widths_[i] - 1, '-') + ": ";
+    }
+    std::printf("%s|\n%s|\n", top.c_str(), rule.c_str());
+}
+
+std::vector<std::string> Table::cells(const Row & row) const {
+    const Measurement &      m = row.measured;
+    std::vector<std::string> cells;
+    for (size_t i : varying_) {
+        cells.push_back(i == 0 ? base_name(row.one.values[i]) : row.one.values[i]);
+    }
+    if (row.one.forward_tokens == 0) {
+        cells.push_back(with_deviation(tokens_per_s(m)));
+    }
+    cells.push_back(with_deviation(ms_per_forward(m)));
+    if (row.one.forward_tokens == 0) {
+        cells.push_back(std::to_string(m.n_forward));
+    }
+    if (options_.profile) {
+        cells.insert(cells.end(), {fixed(m.forward_ms, 2), fixed(m.summary_ms, 2), fixed(host_ms(m), 2),
+                                   fixed(sampling_percent(m), 2)});
+    }
+    if (options_.growth) {
+        cells.insert(cells.end(), {mib(m.weight_bytes), mib(m.kv_bytes), mib(m.compute_bytes)});
+    }
+    cells.push_back(mib(m.peak_bytes));
+    return cells;
+}
+
+void Table::print_markdown(const Row & row) {
+    const std::vector<std::string> texts = cells(row);
+    std::string                    line;
+    for (size_t i = 0; i < texts.size(); i++) {
+        line += "| " + padded(texts[i], widths_[i], i == 0) + " ";
+    }
+    std::printf("%s|\n", line.c_str());
+}
+
+void Table::add(const Case & one, const Measurement & measured) {
+    rows_.push_back({one, measured});
+    const nlohmann::ordered_json json  = to_json(one, measured, options_.profile);
+    const bool                   first = rows_.size() == 1; // only then is it known that there is anything to print
+    switch (options_.format) {
+        case OutputFormat::md:
+            if (first) {
+                print_markdown_head();
+            }
+            print_markdown(rows_.back());
+            break;
+        case OutputFormat::csv:
+            if (first) {
+                print_csv(json, true);
+            }
+            print_csv(json, false);
+            break;
+        case OutputFormat::json: std::printf("%s\n  %s", first ? "[" : ",", json.dump().c_str()); break;
+        case OutputFormat::jsonl: std::printf("%s\n", json.dump().c_str()); break;
+    }
+    std::fflush(stdout);
+}
+
+void Table::finish_growth() const {
+    if (options_.format != OutputFormat::md || rows_.empty()) {
+        return;
+    }
+    const Row & first = rows_.front();
+    std::printf("\n");
+    for (const Row & row : rows_) {
+        const Measurement & m    = row.measured;
+        const double        time = ms_per_forward(m).mean / ms_per_forward(first.measured).mean;
+        const double        over =
+            (static_cast<double>(m.peak_bytes) - static_cast<double>(m.kv_bytes)) / static_cast<double>(m.weight_bytes);
+        std::printf("%d tokens: %.2f × the time at %d; peak memory is weights %+.1f %% + K/V\n", row.one.forward_tokens,
+                    time, first.one.forward_tokens, (over - 1.0) * 100.0);
+    }
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "measure.h"
+#include "options.h"
+
+#include <string>
+#include <vector>
+
+// Prints rows as they come, in the chosen format. Columns of a Markdown table are the model, what varies, and what was
+// measured; the other formats carry everything.
+class Table {
+public:
+    explicit Table(const Options & options);
+    ~Table(); // ends the JSON array
+
+    Table(const Table &)             = delete;
+    Table & operator=(const Table &) = delete;
+
+    void add(const Case & one, const Measurement & measured);
+
+    // What --growth is asked for: how time and memory grew from the first row to the others, as lines below the table.
+    void finish_growth() const;
+
+private:
+    struct Row {
+        Case        one;
+        Measurement measured;
+    };
+
+    void                     print_markdown_head();
+    void                     print_markdown(const Row & row);
+    std::vector<std::string> cells(const Row & row) const;
+
+    const Options &          options_;
+    std::vector<size_t>      varying_; // indices into parameters()
+    std::vector<std::string> heads_;
+    std::vector<size_t>      widths_;
+    std::vector<Row>         rows_;
+};

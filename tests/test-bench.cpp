@@ -1,0 +1,225 @@
+// llama-diffusion-bench: what it prints, not how long anything takes.
+#include "support/paths.h"
+#include "support/random-engine.h"
+#include "support/run-program.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+using namespace buoy;
+using namespace buoy::test;
+using nlohmann::json;
+
+namespace {
+
+ProgramResult bench(const std::vector<std::string> & args) {
+    ProgramSpec spec;
+    spec.name = "llama-diffusion-bench";
+    spec.args = args;
+    return run_program(spec);
+}
+
+// A tiny model and settings that take milliseconds; more flags can follow.
+ProgramResult bench_tiny(const std::vector<std::string> & more) {
+    static const std::string model = random_gguf({});
+    std::vector<std::string> args  = {"-m", model, "-r", "2", "-t", "1"};
+    args.insert(args.end(), more.begin(), more.end());
+    return bench(args);
+}
+
+const std::vector<std::string> short_run = {"-p", "4", "-n", "16", "--steps", "8", "--block-length", "8"};
+
+std::vector<std::string> with(std::vector<std::string> args, const std::vector<std::string> & more) {
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+}
+
+std::vector<std::string> lines_of(const std::string & text) {
+    std::vector<std::string> lines;
+    std::istringstream       in(text);
+    for (std::string line; std::getline(in, line);) {
+        lines.push_back(line);
+    }
+    return lines;
+}
+
+void check_refused(const ProgramResult & result, const std::string & culprit) {
+    CAPTURE(result.err);
+    CHECK(result.code == 1);
+    CHECK(result.is_one_line());
+    CHECK(result.err.find(culprit) != std::string::npos);
+    CHECK(result.out.empty());
+}
+
+} // namespace
+
+TEST_CASE("bench: JSON has a row for every combination, with what was set and what was measured") {
+    const ProgramResult result = bench_tiny(
+        {"-p", "4", "-n", "16", "--steps", "8,16", "--block-length", "8", "--cache", "none,prefix,dual", "-o", "json"});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    CHECK(result.err.empty());
+    const json rows = json::parse(result.out);
+    REQUIRE(rows.size() == 6);
+    const std::vector<std::string> caches = {"none", "prefix", "dual"};
+    for (size_t i = 0; i < rows.size(); i++) {
+        const json & row = rows[i];
+        CHECK(row.at("cache") == caches[i / 2]);
+        CHECK(row.at("steps") == (i % 2 == 0 ? 8 : 16));
+        CHECK(row.at("forwards") == row.at("steps"));
+        CHECK(row.at("prompt") == 4);
+        CHECK(row.at("gen") == 16);
+        CHECK(row.at("threshold") == "off");
+        CHECK(row.at("tokens").is_null());
+        CHECK(row.at("arch") == "llada");
+        CHECK(row.at("samples_ms").size() == 2);
+        CHECK(row.at("tokens_per_s").get<double>() > 0.0);
+        CHECK(row.at("ms_per_forward").get<double>() > 0.0);
+        CHECK(row.at("weight_bytes").get<uint64_t>() > 0);
+        CHECK(row.at("peak_bytes").get<uint64_t>() > row.at("weight_bytes").get<uint64_t>());
+        // a mean is that of its samples
+        const double sum = row.at("samples_ms")[0].get<double>() + row.at("samples_ms")[1].get<double>();
+        CHECK(row.at("total_ms").get<double>() == doctest::Approx(sum / 2));
+        CHECK(row.at("ms_per_forward").get<double>() == doctest::Approx(sum / 2 / row.at("forwards").get<double>()));
+    }
+}
+
+TEST_CASE("bench: JSON lines and CSV carry the same fields") {
+    const ProgramResult lines = bench_tiny(with(short_run, {"-o", "jsonl", "--threshold", "off,0.9"}));
+    REQUIRE_MESSAGE(lines.code == 0, lines.err);
+    REQUIRE(lines_of(lines.out).size() == 2);
+    const nlohmann::ordered_json row = nlohmann::ordered_json::parse(lines_of(lines.out)[1]);
+    CHECK(row.at("threshold") == doctest::Approx(0.9));
+
+    const ProgramResult csv = bench_tiny(with(short_run, {"-o", "csv", "--threshold", "off,0.9"}));
+    REQUIRE_MESSAGE(csv.code == 0, csv.err);
+    const std::vector<std::string> rows = lines_of(csv.out);
+    REQUIRE(rows.size() == 3);
+    std::string head;
+    for (const auto & [key, value] : row.items()) {
+        head += (head.empty() ? "" : ",") + key;
+    }
+    CHECK(rows[0] == head);
+    for (const std::string & text : rows) {
+        CHECK(std::count(text.begin(), text.end(), ',') == std::count(head.begin(), head.end(), ','));
+    }
+}
+
+TEST_CASE("bench: a Markdown table has the model, what varies and what was measured") {
+    const ProgramResult result = bench_tiny(with(short_run, {"-fa", "off", "-ctk", "f16,f32"}));
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const std::vector<std::string> rows = lines_of(result.out);
+    REQUIRE(rows.size() == 4);
+    const auto has = [&](const char * column) { return rows[0].find(column) != std::string::npos; };
+    CHECK(has("model"));
+    CHECK(has("type_k"));
+    CHECK(has("tokens/s"));
+    CHECK(has("ms/forward"));
+    CHECK(has("forwards"));
+    CHECK(has("peak MiB"));
+    CHECK_FALSE(has("type_v"));
+    CHECK_FALSE(has("steps"));
+    CHECK(rows[1].find("---:") != std::string::npos);
+    CHECK(rows[2].find("random.gguf") != std::string::npos);
+    CHECK(rows[2].find("±") != std::string::npos);
+    for (const std::string & row : rows) {
+        CHECK(std::count(row.begin(), row.end(), '|') == std::count(rows[0].begin(), rows[0].end(), '|'));
+    }
+}
+
+TEST_CASE("bench: single passes, whole and against stored positions") {
+    const ProgramResult result =
+        bench_tiny({"--forward", "16,32", "--rows", "4,all", "--cache", "none,dual", "-o", "json", "--no-warmup"});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const json rows = json::parse(result.out);
+    REQUIRE(rows.size() == 8);
+    for (const json & row : rows) {
+        CHECK(row.at("tokens_per_s").is_null());
+        CHECK(row.at("forwards") == 1);
+        CHECK(row.at("steps").is_null());
+        CHECK((row.at("cache") == "none" || row.at("kv_bytes").get<uint64_t>() > 0));
+    }
+}
+
+TEST_CASE("bench: the profile splits a step, growth compares with its first row") {
+    const ProgramResult profile = bench_tiny(with(short_run, {"--profile", "-o", "jsonl"}));
+    REQUIRE_MESSAGE(profile.code == 0, profile.err);
+    const json row = json::parse(profile.out);
+    CHECK(row.at("pass_ms").get<double>() > 0.0);
+    CHECK(row.at("pass_ms").get<double>() <= row.at("ms_per_forward").get<double>());
+    CHECK(row.at("summary_ms").get<double>() >= 0.0);
+    CHECK(row.at("pass_ms").get<double>() + row.at("host_ms").get<double>() ==
+          doctest::Approx(row.at("ms_per_forward").get<double>()));
+
+    const ProgramResult growth = bench_tiny({"--growth", "--forward", "32,64", "--rows", "8"});
+    REQUIRE_MESSAGE(growth.code == 0, growth.err);
+    const std::vector<std::string> lines = lines_of(growth.out);
+    REQUIRE(lines.size() == 7);
+    CHECK(lines[0].find("K/V MiB") != std::string::npos);
+    CHECK(lines[5].rfind("32 tokens: 1.00 × the time at 32;", 0) == 0);
+    CHECK(lines[6].rfind("64 tokens: ", 0) == 0);
+}
+
+TEST_CASE("bench: a random model is written once, and replaced only by force") {
+    const std::string              path = temp_dir() + "/made.gguf";
+    const std::vector<std::string> make = {"--make-model", "dream:E=64,L=1,H=2,V=300,TYPE=q8_0", "-o", path};
+    const ProgramResult            made = bench(make);
+    REQUIRE_MESSAGE(made.code == 0, made.err);
+    CHECK(made.out.empty());
+    CHECK(std::filesystem::file_size(path) > 0);
+    check_refused(bench(make), "made.gguf");
+    CHECK(bench(with(make, {"--force"})).code == 0);
+
+    const ProgramResult run = bench(with({"-m", path, "-r", "1", "-o", "jsonl"}, short_run));
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+    CHECK(json::parse(run.out).at("arch") == "dream");
+}
+
+TEST_CASE("bench: a wrong command line ends with 1 and one line") {
+    check_refused(bench({}), "no model given");
+    check_refused(bench_tiny({"--no-such-flag"}), "--no-such-flag");
+    check_refused(bench_tiny({"-o", "xml"}), "'xml'");
+    check_refused(bench_tiny({"-n", "0"}), "'0'");
+    check_refused(bench_tiny({"-p", "4,,8"}), "empty part");
+    check_refused(bench_tiny({"-n", "4k"}), "'4k'");
+    check_refused(bench({"-m", "x.gguf", "-t", "0"}), "-t: '0'");
+    check_refused(bench({"-m", "x.gguf", "-r", "0"}), "--repetitions: Value 0");
+    check_refused(bench_tiny({"--cache", "none,triple"}), "'triple'");
+    check_refused(bench_tiny({"--threshold", "1.5"}), "'1.5'");
+    check_refused(bench_tiny({"--threshold", "nan"}), "'nan'");
+    check_refused(bench_tiny({"-ctk", "q9"}), "'q9'");
+    check_refused(bench_tiny({"--rows", "4"}), "--forward");
+    check_refused(bench_tiny({"--forward", "16", "--rows", "17"}), "--rows 17");
+    check_refused(bench_tiny({"--forward", "16", "--cache", "prefix"}), "prefix");
+    check_refused(bench_tiny({"--forward", "16", "--steps", "4"}), "--steps");
+    check_refused(bench_tiny({"--forward", "16", "--profile"}), "--profile");
+    check_refused(bench({"--make-model", "llada:E=64"}), "-o FILE");
+    check_refused(bench({"--make-model", "llada:Q=1", "-o", temp_dir() + "/x.gguf"}), "Q=1");
+    check_refused(bench_tiny({"--make-model", "llada:E=64", "-o", temp_dir() + "/x.gguf"}), "--make-model");
+    check_refused(bench({"-m", temp_dir() + "/absent.gguf"}), "absent.gguf");
+}
+
+TEST_CASE("bench: rows measured before an error are printed whole") {
+    const std::string   good   = random_gguf({});
+    const ProgramResult result = bench(with({"-m", good + "," + good + ".absent", "-r", "1", "-o", "json"}, short_run));
+    CHECK(result.code == 1);
+    CHECK(result.is_one_line());
+    CHECK(json::parse(result.out).size() == 1);
+}
+
+TEST_CASE("bench: output that can't be written ends with 2") {
+    ProgramSpec spec;
+    spec.name   = "llama-diffusion-bench";
+    spec.args   = with({"-m", random_gguf({}), "-r", "1"}, short_run);
+    spec.output = "/dev/full";
+    if (!std::filesystem::exists(spec.output)) {
+        MESSAGE("no /dev/full here");
+        return;
+    }
+    const ProgramResult result = run_program(spec);
+    CHECK(result.code == 2);
+    CHECK(result.is_one_line());
+}
