@@ -23,7 +23,8 @@ Console::Console(bool verbose, const std::string & log_file) : verbose_(verbose)
 
 void Console::log(buoy::LogLevel level, const std::string & text) const {
     const char * label = level == buoy::LogLevel::warn ? "warning: " : level == buoy::LogLevel::error ? "error: " : "";
-    if (verbose_ || level >= buoy::LogLevel::notice) {
+    // an error ends the program with its own line, so what the libraries say on the way there is for the curious
+    if (verbose_ || level == buoy::LogLevel::notice || level == buoy::LogLevel::warn) {
         std::fprintf(stderr, "llama-diffusion-cli: %s%s\n", label, text.c_str());
     }
     if (file_) {
