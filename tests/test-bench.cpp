@@ -1,4 +1,5 @@
 // llama-diffusion-bench: what it prints, not how long anything takes.
+#include "buoy/vocab.h"
 #include "support/paths.h"
 #include "support/random-engine.h"
 #include "support/run-program.h"
@@ -145,7 +146,7 @@ TEST_CASE("bench: single passes, whole and against stored positions") {
 }
 
 TEST_CASE("bench: the profile splits a step, growth compares with its first row") {
-    const ProgramResult profile = bench_tiny(with(short_run, {"--profile", "-o", "jsonl"}));
+    const ProgramResult profile = bench_tiny(with(short_run, {"--profile", "--unpack", "f16", "-o", "jsonl"}));
     REQUIRE_MESSAGE(profile.code == 0, profile.err);
     const json row = json::parse(profile.out);
     CHECK(row.at("pass_ms").get<double>() > 0.0);
@@ -176,6 +177,16 @@ TEST_CASE("bench: a random model is written once, and replaced only by force") {
     const ProgramResult run = bench(with({"-m", path, "-r", "1", "-o", "jsonl"}, short_run));
     REQUIRE_MESSAGE(run.code == 0, run.err);
     CHECK(json::parse(run.out).at("arch") == "dream");
+    CHECK_FALSE(Vocab::load(path).has_chat_template());
+}
+
+TEST_CASE("bench: a random model's chat template adds nothing, so that upstream's prompt has the length we count on") {
+    const std::string   path = temp_dir() + "/chat.gguf";
+    const ProgramResult made = bench({"--make-model", "llada:E=64,L=1,H=2,V=300,CHAT=1", "-o", path});
+    REQUIRE_MESSAGE(made.code == 0, made.err);
+    const Vocab vocab = Vocab::load(path);
+    REQUIRE(vocab.has_chat_template());
+    CHECK(vocab.encode_chat({{"user", std::string(32, 'a')}}, true) == std::vector<int32_t>(32, int32_t{'a'}));
 }
 
 TEST_CASE("bench: a wrong command line ends with 1 and one line") {

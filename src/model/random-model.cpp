@@ -131,6 +131,9 @@ void set_tokenizer(GgufWriter & header, const RandomModel & m, bool diffusion) {
     if (diffusion) {
         header.set("tokenizer.ggml.mask_token_id", uint32_t{ 260 });
     }
+    if (m.chat) {
+        header.set("tokenizer.chat_template", "{{ messages[-1]['content'] }}");
+    }
 }
 
 GgufWriter make_header(const RandomModel & m, const std::vector<Matrix> & matrices) {
@@ -195,10 +198,10 @@ RandomModel parse_random_model(const std::string & spec) {
     const auto  colon = spec.find(':');
     m.arch            = spec.substr(0, colon);
     m.n_embd          = 0;
-    int32_t seed = 1, tied = 0;
+    int32_t seed = 1, tied = 0, chat = 0;
     const std::map<std::string, int32_t *> numbers = {
         { "E", &m.n_embd },   { "L", &m.n_layer }, { "H", &m.n_head }, { "HKV", &m.n_head_kv },   { "D", &m.head_dim }, { "FF", &m.n_ff },
-        { "V", &m.n_vocab }, { "C", &m.n_ctx },   { "B", &m.block_length }, { "SEED", &seed }, { "TIED", &tied },
+        { "V", &m.n_vocab }, { "C", &m.n_ctx },   { "B", &m.block_length }, { "SEED", &seed }, { "TIED", &tied }, { "CHAT", &chat },
     };
     std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
     while (!rest.empty()) {
@@ -214,7 +217,7 @@ RandomModel parse_random_model(const std::string & spec) {
         }
         const auto number = numbers.find(key);
         if (number == numbers.end()) {
-            fail("model ", quoted(spec), ": unknown part ", quoted(part), ", known are E L H HKV D FF V C B SEED TYPE TIED");
+            fail("model ", quoted(spec), ": unknown part ", quoted(part), ", known are E L H HKV D FF V C B SEED TYPE TIED CHAT");
         }
         const auto result = std::from_chars(value.data(), value.data() + value.size(), *number->second);
         if (result.ec != std::errc() || result.ptr != value.data() + value.size() || *number->second < 0) {
@@ -223,6 +226,7 @@ RandomModel parse_random_model(const std::string & spec) {
     }
     m.seed = static_cast<uint64_t>(seed);
     m.tied = tied != 0;
+    m.chat = chat != 0;
     m.n_embd = m.n_embd > 0 ? m.n_embd : 64;
     return m;
 }

@@ -19,12 +19,13 @@ struct RandomModel {
     int32_t     n_ctx     = 4096;
     int32_t     block_length = 0;  // > 0: block-causal attention
     bool        tied      = false;
+    bool        chat      = false; // a chat template that passes the last message on as it is
     std::string rope_scaling;          // "", linear or yarn
     float       rope_factor = 4.0f;
     uint64_t    seed      = 1;
 };
 
-// "llada:E=1024,L=12,H=16,FF=3072,V=128000": architecture, then any of E L H HKV D FF V C (context) B (block) SEED TYPE TIED.
+// "llada:E=1024,L=12,H=16,FF=3072,V=128000": architecture, then any of E L H HKV D FF V C (context) B (block) SEED TYPE TIED CHAT.
 RandomModel parse_random_model(const std::string & spec);
 
 void write_random_model(const RandomModel & model, const std::string & path, bool force = false);
