@@ -115,6 +115,13 @@ int run_once(const Session & session, const Console & console, const std::vector
     return out.generation.stopped ? 130 : 0;
 }
 
+std::string model_line(const buoy::ModelInfo & info, size_t n_prompt, int32_t n_ctx) {
+    return buoy::concat(info.arch, info.traits.is_diffusion() ? ", diffusion, " : ", autoregressive, ",
+                        buoy::attention_kind_name(info.traits.attention), " attention, ", info.n_layer,
+                        " layers of width ", info.n_embd, ", ", info.n_vocab, " tokens, ", info.n_bytes >> 20,
+                        " MiB; prompt of ", n_prompt, " tokens, context of ", n_ctx);
+}
+
 int load_and_run(Options & options, const Console & console) {
     const auto        begin = std::chrono::steady_clock::now();
     const buoy::Vocab vocab = buoy::Vocab::load(options.model.path);
@@ -149,6 +156,7 @@ int load_and_run(Options & options, const Console & console) {
         write_logits(options, *engine, prompt);
         return 0;
     }
+    console.log(buoy::LogLevel::info, model_line(engine->info(), prompt.size(), engine->n_ctx()));
     const std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
     const Session                                   session = {options, vocab, *engine, loading.count()};
     if (options.chat) {

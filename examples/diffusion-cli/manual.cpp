@@ -1,0 +1,82 @@
+#include "manual.h"
+
+namespace {
+
+const char * const introduction = R"(# llama-diffusion-cli
+
+<!-- made by llama-diffusion-cli --help-markdown -->
+
+Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp has too are called and mean
+the same here; each can also come from the environment variable named beside it.
+
+```sh
+llama-diffusion-cli -m llada.gguf -p "Why is the sky blue?" -n 128 --diffusion-block-length 32
+llama-diffusion-cli -m llada.gguf -p "Why is the sky blue?" --diffusion-visual
+llama-diffusion-cli -m llada.gguf --infill -p "def add(a, b):[[12]]return c"
+llama-diffusion-cli -m llada.gguf -cnv -sys "Answer in one sentence."
+cat question.txt | llama-diffusion-cli -m llada.gguf -p - --json > answer.json
+```
+
+Standard output carries the text and nothing else. An autoregressive model's text appears as it is generated, a diffusion
+model's when it is complete. Progress (on a terminal only), warnings and, at the end, one line of timings go to standard
+error; `--no-perf` leaves the timings out and `NO_COLOR` the colours.
+
+Exit codes: 0 done, 1 the request was wrong (flag, file, model), 2 it failed while running, 130 on Ctrl-C or SIGTERM. The
+first Ctrl-C ends with the text that is there, the second one at once.
+
+## Flags
+)";
+
+const char * const sections = R"(
+## Reproducing a text
+
+The seed is part of the timings line and of `--json`, also where it was drawn (`-s -1`, the default). The same seed, model
+and settings give the same text for any number of threads. At temperature 0 nothing is drawn, unless an algorithm does it.
+
+## Chat
+
+`-cnv` reads one message per line; a `\` at the end of a line continues the message in the next one. `/clear` forgets the
+conversation, `/exit` or the end of the input leaves, `/help` lists the commands. Ctrl-C stops an answer; at the prompt, two
+of them leave. `-p` or `-f` is the first message, `-sys` the system message. When the context (`-c`) is full, the oldest
+question and its answer are forgotten. A model without a chat template can't chat.
+
+## Infill
+
+`--infill` takes text with gaps: `[[N]]` stands for N tokens to be filled in, anything else in brackets is text. What was
+given stays as it is, byte for byte; there is no chat template. A gap may end up shorter than N tokens where the model
+writes an end token into it.
+
+## JSON
+
+`--json` prints one object:
+
+| field | content |
+|---|---|
+| `text` | the text, invalid UTF-8 replaced; with `--infill` all of it |
+| `prompt_tokens`, `tokens` | ids of the prompt and of what is new, without an end token and what follows it |
+| `steps` | `{"step", "block", "committed": [[position, id], …]}`; positions are absolute |
+| `forwards` | forward passes |
+| `seed` | the seed used |
+| `ended`, `stopped` | an end token was reached; Ctrl-C stopped it |
+| `model` | path, name, architecture, traits and sizes |
+| `settings` | what the run was made with; `null` where the model decides |
+| `timings` | `load_ms`, `prompt_ms`, `decode_ms`, `tokens_per_s` (an autoregressive run's first token belongs to its prompt) |
+| `version` | of the program |
+
+Fields may be added, never renamed.
+
+## Token frequencies
+
+`tokens-freq` counts the tokens of plain text files, for `--diffusion-algorithm pc` and `pc-linear`:
+
+```sh
+llama-diffusion-cli tokens-freq -m llada.gguf -f corpus/*.txt -o frequencies.json
+llama-diffusion-cli -m llada.gguf -p "…" --diffusion-algorithm pc --diffusion-pc-table frequencies.json
+```
+)";
+
+} // namespace
+
+std::string manual(const std::string & flags, const std::string & freq_flags) {
+    return introduction + flags + sections + freq_flags;
+}
