@@ -74,7 +74,7 @@ RopeParams read_rope(const GgufFile & file, const std::string & arch, const HPar
 }
 
 // V is the embedding's rows; the tokenizer may name fewer, for rows are often padded.
-int32_t read_n_vocab(const GgufFile & file, const std::string & arch) {
+int32_t read_n_vocab(const GgufFile & file) {
     const GgufTensor * embd = file.find_tensor(name_embd);
     if (embd == nullptr) {
         fail(printable(file.paths()[0]), ": tensor '", name_embd, "': missing");
@@ -144,7 +144,7 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
         }
     }
     hp.rope    = read_rope(file, arch, hp, defaults.rope);
-    hp.n_vocab = read_n_vocab(file, arch);
+    hp.n_vocab = read_n_vocab(file);
     return hp;
 }
 
