@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 using namespace buoy;
@@ -251,55 +252,6 @@ TEST_CASE("cli: infill fills the gaps and nothing else") {
     check_refused(cli(args + Args{"-p", "no gap"}), "no gap");
     check_refused(cli(args + Args{"-p", "[[0]]"}), "'[[0]]'");
     check_refused(cli({"-m", tiny_model("llama"), "--infill", "-p", "a[[2]]b"}), "only diffusion models");
-}
-
-TEST_CASE("cli: chat keeps the conversation, and its commands work") {
-    const std::string path  = tiny_chat_model("llama");
-    const Vocab       vocab = Vocab::load(path);
-    const auto        ask   = [&](const std::vector<ChatMessage> & messages) {
-        std::string ids;
-        for (const int32_t id : vocab.encode_chat(messages, true)) {
-            ids += std::to_string(id) + ",";
-        }
-        return cli_json({"-m", path, "-n", "6", "--tokens", ids})["text"].get<std::string>();
-    };
-    const Args        args   = {"-m", path, "-cnv", "-n", "6"};
-    const std::string first  = ask({{"user", "one"}});
-    const std::string second = ask({{"user", "one"}, {"assistant", first}, {"user", "two\nlines"}});
-
-    const ProgramResult talk = cli(args, "one\ntwo\\\nlines\n");
-    CHECK(talk.code == 0);
-    CHECK(talk.err == "");
-    CHECK(talk.out == first + "\n" + second + "\n");
-    CHECK(cli(args, "one\n/clear\none").out == first + "\n" + first + "\n");
-    CHECK(cli(args, "one\n/exit\none\n").out == first + "\n");
-    CHECK(cli(args, "\n  \n").out == "");
-    CHECK(cli(args).code == 0); // the end of the input at once
-    CHECK(cli(args + Args{"-p", "one"}, "two\\\nlines\n").out == talk.out);
-    const ProgramResult help = cli(args, "/help\n/nonsense\n");
-    CHECK(help.out == "");
-    CHECK(contains(help.err, "/clear"));
-    CHECK(contains(help.err, "'/nonsense'"));
-    CHECK(cli(args + Args{"-sys", "be"}, "one\n").out == ask({{"system", "be"}, {"user", "one"}}) + "\n");
-}
-
-TEST_CASE("cli: chat forgets what does not fit, and says so") {
-    const std::string   path  = tiny_chat_model("llada");
-    const Vocab         vocab = Vocab::load(path);
-    const size_t        n     = vocab.encode_chat({{"user", "one"}}, true).size();
-    const Args          args  = {"-m", path, "-cnv", "-n", "4", "-c", std::to_string(n + 8)};
-    const ProgramResult talk  = cli(args, "one\none\n" + std::string(100, 'x') + "\none\n");
-    CHECK(talk.code == 0);
-    CHECK(contains(talk.err, "the oldest question and its answer are forgotten"));
-    CHECK(contains(talk.err, "it is left out"));
-    const std::string once = cli(args, "one\n").out;
-    CHECK(talk.out == once + once + once);
-
-    check_refused(cli({"-m", tiny_model("llada"), "-cnv"}, "one\n"), "no chat template");
-    for (const Args & more :
-         {Args{"--json"}, Args{"--infill"}, Args{"--raw"}, Args{"--tokens", "1"}, Args{"-p", "-"}}) {
-        check_refused(cli(args + more), "-cnv can't be combined");
-    }
 }
 
 TEST_CASE("cli: the visual mode prints plain lines where there is no terminal") {

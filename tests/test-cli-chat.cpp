@@ -1,0 +1,157 @@
+// llama-diffusion-cli -cnv: the conversation, its commands, and Ctrl-C.
+
+#include "buoy/vocab.h"
+#include "support/cli.h"
+#include "support/paths.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+using Args = std::vector<std::string>;
+
+Args operator+(Args args, const Args & more) {
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+}
+
+void check_refused(const ProgramResult & result, const std::string & culprit) {
+    CAPTURE(result.err);
+    CHECK(result.code == 1);
+    CHECK(result.out == "");
+    CHECK(result.is_one_line());
+    CHECK(result.err.find(culprit) != std::string::npos);
+}
+
+bool contains(const std::string & text, const std::string & part) { return text.find(part) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("cli: chat keeps the conversation, and its commands work") {
+    const std::string path  = tiny_chat_model("llama");
+    const Vocab       vocab = Vocab::load(path);
+    const auto        ask   = [&](const std::vector<ChatMessage> & messages) {
+        std::string ids;
+        for (const int32_t id : vocab.encode_chat(messages, true)) {
+            ids += std::to_string(id) + ",";
+        }
+        return cli_json({"-m", path, "-n", "6", "--tokens", ids})["text"].get<std::string>();
+    };
+    const Args        args   = {"-m", path, "-cnv", "-n", "6"};
+    const std::string first  = ask({{"user", "one"}});
+    const std::string second = ask({{"user", "one"}, {"assistant", first}, {"user", "two\nlines"}});
+
+    const ProgramResult talk = cli(args, "one\ntwo\\\nlines\n");
+    CHECK(talk.code == 0);
+    CHECK(talk.err == "");
+    CHECK(talk.out == first + "\n" + second + "\n");
+    CHECK(cli(args, "one\n/clear\none").out == first + "\n" + first + "\n");
+    CHECK(cli(args, "one\n/exit\none\n").out == first + "\n");
+    CHECK(cli(args, "\n  \n").out == "");
+    CHECK(cli(args).code == 0); // the end of the input at once
+    CHECK(cli(args + Args{"-p", "one"}, "two\\\nlines\n").out == talk.out);
+    const ProgramResult help = cli(args, "/help\n/nonsense\n");
+    CHECK(help.out == "");
+    CHECK(contains(help.err, "/clear"));
+    CHECK(contains(help.err, "'/nonsense'"));
+    CHECK(cli(args + Args{"-sys", "be"}, "one\n").out == ask({{"system", "be"}, {"user", "one"}}) + "\n");
+}
+
+TEST_CASE("cli: chat forgets what does not fit, and says so") {
+    const std::string   path  = tiny_chat_model("llada");
+    const Vocab         vocab = Vocab::load(path);
+    const size_t        n     = vocab.encode_chat({{"user", "one"}}, true).size();
+    const Args          args  = {"-m", path, "-cnv", "-n", "4", "-c", std::to_string(n + 8)};
+    const ProgramResult talk  = cli(args, "one\none\n" + std::string(100, 'x') + "\none\n");
+    CHECK(talk.code == 0);
+    CHECK(contains(talk.err, "the oldest question and its answer are forgotten"));
+    CHECK(contains(talk.err, "it is left out"));
+    const std::string once = cli(args, "one\n").out;
+    CHECK(talk.out == once + once + once);
+
+    check_refused(cli({"-m", tiny_model("llada"), "-cnv"}, "one\n"), "no chat template");
+    for (const Args & more :
+         {Args{"--json"}, Args{"--infill"}, Args{"--raw"}, Args{"--tokens", "1"}, Args{"-p", "-"}}) {
+        check_refused(cli(args + more), "-cnv can't be combined");
+    }
+}
+
+#ifdef __linux__ // where /proc shows how far a program is, and a pipe can be opened from both ends
+
+namespace {
+
+// A chat whose answers take long, and the pipe that it reads from.
+struct SlowChat {
+    SlowChat() : path(tiny_chat_model("llada")), dir(temp_dir()) {
+        REQUIRE(mkfifo((dir + "/pipe").c_str(), 0600) == 0);
+        fd = open((dir + "/pipe").c_str(), O_RDWR | O_CLOEXEC);
+        REQUIRE(fd >= 0);
+        ProgramSpec spec;
+        spec.name  = "llama-diffusion-cli";
+        spec.args  = {"-m", path, "-cnv", "-n", "1500", "-t", "1"};
+        spec.input = dir + "/pipe";
+        program    = std::make_unique<Program>(spec);
+        REQUIRE(program->await_mapping(path));
+    }
+    ~SlowChat() { close(fd); }
+
+    void type(const std::string & text) const {
+        CHECK(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+        pause();
+    }
+    void send(int signal) const {
+        program->send(signal);
+        pause();
+    }
+    static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(400)); }
+
+    std::string              path, dir;
+    int                      fd = -1;
+    std::unique_ptr<Program> program;
+};
+
+} // namespace
+
+TEST_CASE("cli: in a chat Ctrl-C stops the answer, twice at the prompt it leaves; SIGTERM leaves") {
+    {
+        SlowChat chat;
+        chat.type("one\n");
+        chat.send(SIGINT);
+        chat.type("/exit\n");
+        const ProgramResult result = chat.program->finish();
+        CHECK(result.code == 0);
+        CHECK(result.err == "");
+        CHECK(result.out.size() > 1);
+    }
+    {
+        SlowChat chat;
+        chat.type("one\n");
+        chat.send(SIGTERM);
+        const ProgramResult result = chat.program->finish();
+        CHECK(result.code == 130);
+        CHECK(result.out.size() > 1);
+    }
+    {
+        SlowChat chat;
+        chat.pause();
+        chat.send(SIGINT);
+        chat.send(SIGINT);
+        const ProgramResult result = chat.program->finish();
+        CHECK(result.code == 130);
+        CHECK(result.out == "");
+    }
+}
+
+#endif
