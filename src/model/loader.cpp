@@ -152,6 +152,11 @@ void WeightLoader::swiglu(int32_t il, const HParams & hp, LayerWeights & layer) 
     layer.down     = linear("blk.%d.ffn_down", hp.n_ff, hp.n_embd, il);
 }
 
+void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
+    loader.attention(il, hp, layer);
+    loader.swiglu(il, hp, layer);
+}
+
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const {
     const auto candidates = placement_.buffer_types(il, use_repack_ && use == WeightUse::matmul);
     for (const auto & [device, buft] : candidates) {

@@ -42,7 +42,7 @@ public:
     // base + ".weight", and ".bias" and ".scale" where the file has them.
     Linear linear(const char * base, int64_t n_in, int64_t n_out, int32_t il);
 
-    // The tensors nearly every decoder has, under upstream's names.
+    // The halves nearly every decoder block has, under upstream's names.
     void attention(int32_t il, const HParams & hp, LayerWeights & layer);
     void swiglu(int32_t il, const HParams & hp, LayerWeights & layer);
 
@@ -75,5 +75,8 @@ private:
     std::map<ggml_backend_buffer_type_t, std::vector<Pending>> pending_;
     std::map<Key, ggml_tensor *>                               declared_;
 };
+
+// Both halves and nothing else: what a plain decoder's load_layer is.
+void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer);
 
 } // namespace buoy

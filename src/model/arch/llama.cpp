@@ -9,8 +9,7 @@ namespace buoy {
 namespace {
 
 void load_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
-    loader.attention(il, hp, layer);
-    loader.swiglu(il, hp, layer);
+    load_dense_layer(loader, hp, il, layer);
     layer.rope_factors = loader.optional("rope_freqs.weight", { hp.rope.n_dims / 2 }, WeightUse::rope, il);
 }
 

@@ -6,15 +6,6 @@
 
 namespace buoy {
 
-namespace {
-
-void load_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
-    loader.attention(il, hp, layer);
-    loader.swiglu(il, hp, layer);
-}
-
-} // namespace
-
-const Arch arch_qwen2 = { "qwen2", { RopeKind::neox, AttentionKind::causal, true }, load_layer, self_attention, swiglu_ffn };
+const Arch arch_qwen2 = { "qwen2", { RopeKind::neox, AttentionKind::causal, true }, load_dense_layer, self_attention, swiglu_ffn };
 
 } // namespace buoy

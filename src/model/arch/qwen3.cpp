@@ -9,8 +9,7 @@ namespace buoy {
 namespace {
 
 void load_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
-    loader.attention(il, hp, layer);
-    loader.swiglu(il, hp, layer);
+    load_dense_layer(loader, hp, il, layer);
     layer.q_norm = loader.required("blk.%d.attn_q_norm.weight", { hp.head_dim }, WeightUse::multiply, il);
     layer.k_norm = loader.required("blk.%d.attn_k_norm.weight", { hp.head_dim }, WeightUse::multiply, il);
 }
