@@ -2,6 +2,7 @@
 # Ours and the pinned llama.cpp's own llama-diffusion-cli side by side, on the same random GGUFs, with the same number of
 # forward passes. Prints one Markdown table; what happens meanwhile goes to standard error.
 set -euo pipefail
+caller="$PWD"
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage() {
@@ -23,7 +24,7 @@ while [ $# -gt 0 ]; do
             case "$1" in
                 -r) rounds="$2" ;;
                 -t) threads="$2" ;;
-                --build) dir="$2" ;;
+                --build) case "$2" in /*) dir="$2" ;; *) dir="$caller/$2" ;; esac ;;
             esac
             shift
             ;;

@@ -178,7 +178,7 @@ void Table::print_markdown_head() {
     measured.emplace_back("peak MiB");
     for (const std::string & head : measured) {
         heads_.push_back(head);
-        widths_.push_back(head == "ms/forward" || head == "tokens/s" ? 16 : std::max<size_t>(head.size(), 8));
+        widths_.push_back(head == "ms/forward" || head == "tokens/s" ? 18 : std::max<size_t>(head.size(), 8));
     }
     std::string top, rule;
     for (size_t i = 0; i < heads_.size(); i++) {
