@@ -365,6 +365,18 @@ TEST_CASE("cli: messages go to the log file as well") {
     CHECK(cli({"-m", tiny_model("llada"), "-p", "the", "-n", "2", "-v"}).err != "");
 }
 
+TEST_CASE("cli: the library in ten lines says the same") {
+    ProgramSpec spec;
+    spec.name                 = "llama-simple";
+    spec.args                 = {tiny_model("llada"), "the cat"};
+    const ProgramResult plain = run_program(spec);
+    CHECK(plain.code == 0);
+    CHECK(plain.out == cli({"-m", tiny_model("llada"), "-p", "the cat", "-n", "64", "-ngl", "all"}).out);
+    CHECK(std::count(plain.err.begin(), plain.err.end(), '\n') == 64);
+    spec.args = {tiny_model("llada") + "x", "the cat"};
+    CHECK(run_program(spec).code == 1);
+}
+
 TEST_CASE("cli: devices and version") {
     CHECK(contains(cli({"--list-devices"}).out, "CPU"));
     CHECK(cli({"--version"}).out.rfind("llama-diffusion-cli 0.", 0) == 0);

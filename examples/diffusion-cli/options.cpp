@@ -156,11 +156,16 @@ void add_compute_flags(FlagTable & table, Options & o) {
     table.number("-c, --ctx-size", "N", o.engine.n_ctx, {1, whole_max}, "context length in tokens")
         .with_default("what the prompt and -n need; the model's, at most 4096, for a chat")
         .with_env("LLAMA_ARG_CTX_SIZE");
-    table
-        .number("-ngl, --gpu-layers, --n-gpu-layers", "N", o.model.n_gpu_layers, {0, whole_max},
-                "layers to put on GPUs")
-        .with_default("all")
-        .with_env("LLAMA_ARG_N_GPU_LAYERS");
+    Flag & layers = table.number("-ngl, --gpu-layers, --n-gpu-layers", "N", o.model.n_gpu_layers, {0, whole_max},
+                                 "layers to put on GPUs, or all");
+    layers.with_default("all").with_env("LLAMA_ARG_N_GPU_LAYERS");
+    layers.set = [&o, set = layers.set](const std::string & where, const std::string & text) {
+        if (text == "all" || text == "auto") { // llama.cpp has both words; here they mean the same
+            o.model.n_gpu_layers = -1;
+        } else {
+            set(where, text);
+        }
+    };
     table.list("-dev, --device", "NAMES", o.model.devices, "devices to use, comma-separated; none: the CPU only")
         .with_default("every GPU")
         .with_env("LLAMA_ARG_DEVICE");
