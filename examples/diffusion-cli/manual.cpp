@@ -7,7 +7,8 @@ const char * const introduction = R"(# llama-diffusion-cli
 <!-- made by llama-diffusion-cli --help-markdown -->
 
 Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp has too are called and mean
-the same here; each can also come from the environment variable named beside it.
+the same here, with two differences: `--temp` is 0 unless given, and `--ignore-eos` does not forbid end tokens, it only goes
+on behind them. Many can also come from the environment variable named beside them; the command line wins.
 
 ```sh
 llama-diffusion-cli -m llada.gguf -p "Why is the sky blue?" -n 128 --diffusion-block-length 32
