@@ -21,7 +21,8 @@ GenerateParams params_of(const nlohmann::json & c, const std::string & dir) {
     const nlohmann::json & settings = c["settings"];
 
     GenerateParams params;
-    params.n_predict    = settings.contains("gen_length") ? settings["gen_length"].get<int32_t>() : settings["max_new_tokens"].get<int32_t>();
+    params.n_predict    = settings.contains("gen_length") ? settings["gen_length"].get<int32_t>()
+                                                          : settings["max_new_tokens"].get<int32_t>();
     params.steps        = settings.value("steps", 0);
     params.block_length = settings.value("block_length", 0);
     params.cfg_scale    = settings.value("cfg_scale", 0.0f);
@@ -110,7 +111,8 @@ TEST_CASE("generation equals the reference") {
         return;
     }
     int n_cases = 0;
-    for (const char * name : { "llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied" }) {
+    for (const char * name :
+         {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied"}) {
         const Oracle oracle(name);
         for (const auto & c : oracle.expected["cases"]) {
             if (!c.contains("quirk")) { // there the reference leaves masks in its output, which is a bug of it

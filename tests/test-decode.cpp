@@ -32,7 +32,8 @@ RandomModel model_of(const std::string & arch) {
     return model;
 }
 
-std::unique_ptr<Engine> engine_of(const RandomModel & model, const GenerateParams & params = {}, int32_t n_threads = 1) {
+std::unique_ptr<Engine> engine_of(const RandomModel & model, const GenerateParams & params = {},
+                                  int32_t n_threads = 1) {
     EngineParams engine = exact_params();
     engine.n_streams    = stream_count(params);
     engine.n_threads    = n_threads;
@@ -40,30 +41,32 @@ std::unique_ptr<Engine> engine_of(const RandomModel & model, const GenerateParam
     return random_engine(model, engine);
 }
 
-Generation run(const RandomModel & model, const std::vector<int32_t> & prompt, const GenerateParams & params, int32_t n_threads = 1) {
+Generation run(const RandomModel & model, const std::vector<int32_t> & prompt, const GenerateParams & params,
+               int32_t n_threads = 1) {
     return generate(*engine_of(model, params, n_threads), prompt, params);
 }
 
 GenerateParams random_settings(std::mt19937 & random, bool shift) {
     const auto     below = [&](uint32_t n) { return static_cast<int32_t>(random() % n); };
     GenerateParams params;
-    params.n_predict    = 1 + below(40);
-    params.seed         = random();
-    params.temperature  = below(2) == 0 ? 0.0f : 0.3f + 0.1f * static_cast<float>(below(10));
-    params.top_k        = below(3) == 0 ? 1 + below(400) : 0;
-    params.top_p        = below(3) == 0 ? 0.1f + 0.1f * static_cast<float>(below(9)) : 1.0f;
-    params.min_p        = below(4) == 0 ? 0.1f : 0.0f;
-    params.steps        = below(2) == 0 ? 1 + below(60) : 0;
-    params.block_length = below(2) == 0 ? 1 + below(24) : 0;
-    params.alg_temp     = below(4) == 0 ? 0.5f : 0.0f;
-    params.cfg_scale    = below(4) == 0 ? 1.5f : 0.0f;
-    const std::vector<Algorithm> algorithms = { Algorithm::entropy, Algorithm::margin,    Algorithm::random, Algorithm::confidence,
-                                                Algorithm::pc,      Algorithm::pc_linear, Algorithm::eb };
-    params.algorithm        = algorithms[static_cast<size_t>(below(7))];
-    params.pc_table.n_total = 1000;
-    params.pc_table.counts  = { { 3, 500 }, { 65, 100 } };
-    params.cache            = static_cast<DiffusionCache>(below(3));
-    params.cache_refresh    = below(2) == 0 ? 1 + below(4) : 0;
+    params.n_predict                        = 1 + below(40);
+    params.seed                             = random();
+    params.temperature                      = below(2) == 0 ? 0.0f : 0.3f + 0.1f * static_cast<float>(below(10));
+    params.top_k                            = below(3) == 0 ? 1 + below(400) : 0;
+    params.top_p                            = below(3) == 0 ? 0.1f + 0.1f * static_cast<float>(below(9)) : 1.0f;
+    params.min_p                            = below(4) == 0 ? 0.1f : 0.0f;
+    params.steps                            = below(2) == 0 ? 1 + below(60) : 0;
+    params.block_length                     = below(2) == 0 ? 1 + below(24) : 0;
+    params.alg_temp                         = below(4) == 0 ? 0.5f : 0.0f;
+    params.cfg_scale                        = below(4) == 0 ? 1.5f : 0.0f;
+    const std::vector<Algorithm> algorithms = {Algorithm::entropy,    Algorithm::margin, Algorithm::random,
+                                               Algorithm::confidence, Algorithm::pc,     Algorithm::pc_linear,
+                                               Algorithm::eb};
+    params.algorithm                        = algorithms[static_cast<size_t>(below(7))];
+    params.pc_table.n_total                 = 1000;
+    params.pc_table.counts                  = {{3, 500}, {65, 100}};
+    params.cache                            = static_cast<DiffusionCache>(below(3));
+    params.cache_refresh                    = below(2) == 0 ? 1 + below(4) : 0;
     if (below(3) == 0) {
         params.threshold = 0.02f * static_cast<float>(below(10));
     } else if (below(4) == 0) {
@@ -83,13 +86,14 @@ TEST_CASE("any settings: masks filled, prompt untouched, each position written o
         CAPTURE(i);
         const std::string    arch   = i % 2 == 0 ? "llada" : "dream";
         const GenerateParams params = random_settings(random, arch == "dream");
-        const auto           prompt = random_tokens(random() % 20 + (i % 5 == 0 ? 0 : 1), 256, static_cast<uint32_t>(i));
-        const Generation     out    = run(model_of(arch), prompt, params);
+        const auto       prompt = random_tokens(random() % 20 + (i % 5 == 0 ? 0 : 1), 256, static_cast<uint32_t>(i));
+        const Generation out    = run(model_of(arch), prompt, params);
 
         CHECK(out.sequence.size() == prompt.size() + static_cast<size_t>(params.n_predict));
         CHECK(std::equal(prompt.begin(), prompt.end(), out.sequence.begin()));
         CHECK(std::count(out.sequence.begin(), out.sequence.end(), mask_id) == 0);
-        CHECK(out.tokens == std::vector<int32_t>(out.sequence.begin() + static_cast<ptrdiff_t>(prompt.size()), out.sequence.end()));
+        CHECK(out.tokens ==
+              std::vector<int32_t>(out.sequence.begin() + static_cast<ptrdiff_t>(prompt.size()), out.sequence.end()));
         std::set<int32_t> written;
         for (const StepReport & step : out.steps) {
             for (const auto & [position, id] : step.committed) {
@@ -104,22 +108,22 @@ TEST_CASE("any settings: masks filled, prompt untouched, each position written o
 
 TEST_CASE("the uniform schedule writes what it says, also where nothing divides") {
     GenerateParams params;
-    params.n_predict    = 23;
-    params.block_length = 10; // blocks of 10, 10 and 3
-    params.steps        = 8;  // 3, 3 and 2 steps
-    const Generation         out = run(model_of("llada"), { 1, 2, 3 }, params);
-    std::vector<size_t>      counts;
+    params.n_predict        = 23;
+    params.block_length     = 10; // blocks of 10, 10 and 3
+    params.steps            = 8;  // 3, 3 and 2 steps
+    const Generation    out = run(model_of("llada"), {1, 2, 3}, params);
+    std::vector<size_t> counts;
     for (const StepReport & step : out.steps) {
         counts.push_back(step.committed.size());
         for (const auto & entry : step.committed) {
             CHECK((entry.first - 3) / 10 == step.block); // nothing outside of the block
         }
     }
-    CHECK(counts == std::vector<size_t>{ 4, 3, 3, 4, 3, 3, 2, 1 });
+    CHECK(counts == std::vector<size_t>{4, 3, 3, 4, 3, 3, 2, 1});
 
-    params.block_length = 0;
-    params.steps        = 40; // more steps than tokens: the rest has nothing to do, and computes nothing
-    const Generation slow = run(model_of("llada"), { 1, 2, 3 }, params);
+    params.block_length   = 0;
+    params.steps          = 40; // more steps than tokens: the rest has nothing to do, and computes nothing
+    const Generation slow = run(model_of("llada"), {1, 2, 3}, params);
     CHECK(slow.steps.size() == 40);
     CHECK(slow.n_forward == 23);
 }
@@ -130,30 +134,30 @@ TEST_CASE("the same seed gives the same text, whatever the number of threads") {
         GenerateParams params = random_settings(random, false);
         params.temperature    = 1.0f;
         params.n_predict      = 24;
-        const auto one        = run(model_of("llada"), { 5, 6, 7 }, params, 1).sequence;
-        CHECK(run(model_of("llada"), { 5, 6, 7 }, params, 1).sequence == one);
-        CHECK(run(model_of("llada"), { 5, 6, 7 }, params, 2).sequence == one);
+        const auto one        = run(model_of("llada"), {5, 6, 7}, params, 1).sequence;
+        CHECK(run(model_of("llada"), {5, 6, 7}, params, 1).sequence == one);
+        CHECK(run(model_of("llada"), {5, 6, 7}, params, 2).sequence == one);
         params.seed++;
-        CHECK(run(model_of("llada"), { 5, 6, 7 }, params, 1).sequence != one);
+        CHECK(run(model_of("llada"), {5, 6, 7}, params, 1).sequence != one);
     }
     GenerateParams ar;
     ar.temperature = 1.0f;
     ar.seed        = 11;
-    const auto one = run(model_of("llama"), { 5, 6, 7 }, ar, 1).sequence;
-    CHECK(run(model_of("llama"), { 5, 6, 7 }, ar, 2).sequence == one);
+    const auto one = run(model_of("llama"), {5, 6, 7}, ar, 1).sequence;
+    CHECK(run(model_of("llama"), {5, 6, 7}, ar, 2).sequence == one);
     ar.seed++;
-    CHECK(run(model_of("llama"), { 5, 6, 7 }, ar, 1).sequence != one);
+    CHECK(run(model_of("llama"), {5, 6, 7}, ar, 1).sequence != one);
 }
 
 TEST_CASE("infill keeps the given text and fills the gaps") {
     std::vector<int32_t> text = random_tokens(30, 256);
-    for (size_t gap : { 4u, 5u, 6u, 20u, 29u }) {
+    for (size_t gap : {4u, 5u, 6u, 20u, 29u}) {
         text[gap] = mask_id;
     }
     GenerateParams params;
     params.n_predict = 0;
-    for (int32_t block_length : { 0, 1, 7 }) {
-        for (DiffusionCache cache : { DiffusionCache::none, DiffusionCache::prefix, DiffusionCache::dual }) {
+    for (int32_t block_length : {0, 1, 7}) {
+        for (DiffusionCache cache : {DiffusionCache::none, DiffusionCache::prefix, DiffusionCache::dual}) {
             params.block_length  = block_length;
             params.cache         = cache;
             const Generation out = run(model_of("llada"), text, params);
@@ -164,18 +168,19 @@ TEST_CASE("infill keeps the given text and fills the gaps") {
             }
         }
     }
-    CHECK_THROWS_WITH_AS(run(model_of("llada"), { 1, 2 }, params), "nothing is masked: give -n, or a prompt with masks to fill", Error);
+    CHECK_THROWS_WITH_AS(run(model_of("llada"), {1, 2}, params),
+                         "nothing is masked: give -n, or a prompt with masks to fill", Error);
 }
 
 TEST_CASE("with a refresh in every step a cache is exact") {
     GenerateParams params;
     params.n_predict    = 24;
     params.block_length = 8;
-    const auto exact    = run(model_of("llada"), { 1, 2, 3, 4 }, params).sequence;
-    for (DiffusionCache cache : { DiffusionCache::prefix, DiffusionCache::dual }) {
+    const auto exact    = run(model_of("llada"), {1, 2, 3, 4}, params).sequence;
+    for (DiffusionCache cache : {DiffusionCache::prefix, DiffusionCache::dual}) {
         params.cache         = cache;
         params.cache_refresh = 1;
-        CHECK(run(model_of("llada"), { 1, 2, 3, 4 }, params).sequence == exact);
+        CHECK(run(model_of("llada"), {1, 2, 3, 4}, params).sequence == exact);
     }
 }
 
@@ -183,8 +188,8 @@ TEST_CASE("a callback can stop, and what is there is kept") {
     GenerateParams params;
     params.n_predict = 20;
     params.on_step   = [](const StepReport & step, const std::vector<int32_t> &) { return step.step < 4; };
-    for (const char * arch : { "llada", "dream", "llama" }) {
-        const Generation out = run(model_of(arch), { 1, 2, 3 }, params);
+    for (const char * arch : {"llada", "dream", "llama"}) {
+        const Generation out = run(model_of(arch), {1, 2, 3}, params);
         CHECK(out.stopped);
         CHECK(out.steps.size() == 5);
         CHECK(out.tokens.size() <= 6);
@@ -199,7 +204,7 @@ TEST_CASE("upstream 1: entropy writes the surest position first") {
     candidates[0].entropy = 2.0f;
     candidates[1].entropy = 0.1f;
     candidates[2].entropy = 1.0f;
-    rank(candidates, Algorithm::entropy, {}, { 0, 3 }, RandomSource(0), 0);
+    rank(candidates, Algorithm::entropy, {}, {0, 3}, RandomSource(0), 0);
     CHECK(candidates[0].position == 1);
     CHECK(candidates[2].position == 0);
 }
@@ -207,28 +212,28 @@ TEST_CASE("upstream 1: entropy writes the surest position first") {
 TEST_CASE("upstream 2: temperature 0 is argmax, for every seed") {
     GenerateParams params;
     params.n_predict = 16;
-    const auto first = run(model_of("llada"), { 1, 2 }, params).sequence;
+    const auto first = run(model_of("llada"), {1, 2}, params).sequence;
     for (params.seed = 1; params.seed < 4; params.seed++) {
-        CHECK(run(model_of("llada"), { 1, 2 }, params).sequence == first);
+        CHECK(run(model_of("llada"), {1, 2}, params).sequence == first);
     }
     // and it is the argmax: the first token written is the surest of the masked canvas
     const auto           engine = engine_of(model_of("llada"));
-    std::vector<int32_t> canvas = { 1, 2 };
+    std::vector<int32_t> canvas = {1, 2};
     canvas.resize(18, mask_id);
     const auto logits = engine->forward(whole_request(canvas)).logits;
-    const auto step   = run(model_of("llada"), { 1, 2 }, params).steps[0].committed[0];
+    const auto step   = run(model_of("llada"), {1, 2}, params).steps[0].committed[0];
     CHECK(argmax_rows(logits, 320)[static_cast<size_t>(step.first)] == step.second);
 }
 
 TEST_CASE("upstream 3: guidance and the algorithm's temperature have an effect") {
     GenerateParams params;
     params.n_predict = 24;
-    const auto plain = run(model_of("llada"), { 1, 2, 3, 4, 5 }, params);
+    const auto plain = run(model_of("llada"), {1, 2, 3, 4, 5}, params);
     params.cfg_scale = 2.0f;
-    CHECK(run(model_of("llada"), { 1, 2, 3, 4, 5 }, params).sequence != plain.sequence);
+    CHECK(run(model_of("llada"), {1, 2, 3, 4, 5}, params).sequence != plain.sequence);
     params.cfg_scale = 0.0f;
     params.alg_temp  = 1.0f;
-    const auto drawn = run(model_of("llada"), { 1, 2, 3, 4, 5 }, params);
+    const auto drawn = run(model_of("llada"), {1, 2, 3, 4, 5}, params);
     CHECK(drawn.steps[0].committed[0].first != plain.steps[0].committed[0].first);
 }
 
@@ -249,9 +254,9 @@ TEST_CASE("upstream 4: every row gets its own noise, and confidence is the full 
 
 TEST_CASE("upstream 5: steps are spent on the answer, not on the prompt's blocks") {
     GenerateParams params;
-    params.n_predict    = 16;
-    params.block_length = 8;
-    params.steps        = 16;
+    params.n_predict     = 16;
+    params.block_length  = 8;
+    params.steps         = 16;
     const Generation out = run(model_of("llada"), random_tokens(100, 256), params);
     CHECK(out.n_forward == 16);
     CHECK(out.steps.front().committed.size() == 1);
@@ -268,13 +273,13 @@ TEST_CASE("upstream 6: only masked rows of the block reach the head, the mask is
 
     // a bias that makes the mask the best token of every row
     params.logit_bias[mask_id] = 1000.0f;
-    const Generation biased    = generate(*engine, { 1, 2 }, params);
+    const Generation biased    = generate(*engine, {1, 2}, params);
     CHECK(std::count(biased.sequence.begin(), biased.sequence.end(), mask_id) == 0);
 
     // whatever is written first in the first block, when declared an end token, saves the other block
-    params.logit_bias    = { { 259, 1000.0f } };
-    params.end_ids       = { 259 };
-    const Generation out = generate(*engine, { 1, 2 }, params);
+    params.logit_bias    = {{259, 1000.0f}};
+    params.end_ids       = {259};
+    const Generation out = generate(*engine, {1, 2}, params);
     CHECK(out.ended);
     CHECK(out.tokens.empty());
     CHECK(out.steps.back().block == 0);
@@ -285,7 +290,7 @@ TEST_CASE("upstream 7: wrong settings are errors with one line") {
         GenerateParams params;
         params.n_predict = 8;
         change(params);
-        CHECK_THROWS_WITH_AS(run(model_of("llada"), { 1, 2 }, params), message.c_str(), Error);
+        CHECK_THROWS_WITH_AS(run(model_of("llada"), {1, 2}, params), message.c_str(), Error);
     };
     rejects("the number of tokens to generate is -1, expected 0 or more", [](auto & p) { p.n_predict = -1; });
     rejects("the number of diffusion steps is -1, expected 0 to 1e+09", [](auto & p) { p.steps = -1; });
@@ -298,23 +303,27 @@ TEST_CASE("upstream 7: wrong settings are errors with one line") {
         p.eps          = 0.1f;
         p.block_length = 4;
     });
-    rejects("threshold and factor are two rules for the same choice, give one of them", [](auto & p) { p.threshold = p.factor = 0.5f; });
+    rejects("threshold and factor are two rules for the same choice, give one of them",
+            [](auto & p) { p.threshold = p.factor = 0.5f; });
     rejects("algorithm pc needs a table of token frequencies", [](auto & p) { p.algorithm = Algorithm::pc; });
     rejects("algorithm origin follows timesteps, so it can't be combined with blocks or a cache", [](auto & p) {
         p.algorithm    = Algorithm::origin;
         p.block_length = 4;
     });
     rejects("the logit bias names token 320 (1), the model has 320 tokens", [](auto & p) { p.logit_bias[320] = 1.0f; });
-    rejects("prompt (2) and answer (255) need 257 positions, the context has 256; a larger -c or a smaller -n would fit",
-            [](auto & p) { p.n_predict = 255; });
-    CHECK_THROWS_WITH_AS(run(model_of("llama"), {}, {}), "the prompt is empty, and an autoregressive model needs at least one token to continue", Error);
+    rejects(
+        "prompt (2) and answer (255) need 257 positions, the context has 256; a larger -c or a smaller -n would fit",
+        [](auto & p) { p.n_predict = 255; });
+    CHECK_THROWS_WITH_AS(run(model_of("llama"), {}, {}),
+                         "the prompt is empty, and an autoregressive model needs at least one token to continue",
+                         Error);
 
     GenerateParams many; // larger than the vocabulary is the same as all
     many.n_predict   = 8;
     many.temperature = 1.0f;
-    const auto all   = run(model_of("llada"), { 1, 2 }, many).sequence;
+    const auto all   = run(model_of("llada"), {1, 2}, many).sequence;
     many.top_k       = 100000;
-    CHECK(run(model_of("llada"), { 1, 2 }, many).sequence == all);
+    CHECK(run(model_of("llada"), {1, 2}, many).sequence == all);
 }
 
 TEST_CASE("upstream 8: a cache computes less, a threshold needs fewer passes") {
@@ -327,10 +336,11 @@ TEST_CASE("upstream 8: a cache computes less, a threshold needs fewer passes") {
         const auto out    = generate(*engine, random_tokens(40, 256), params);
         return std::make_pair(out.n_forward, engine->stats().n_tokens);
     };
-    const auto none = rows(DiffusionCache::none), prefix = rows(DiffusionCache::prefix), dual = rows(DiffusionCache::dual);
-    CHECK(none == std::make_pair(int64_t{ 32 }, int64_t{ 32 * 72 }));
-    CHECK(prefix == std::make_pair(int64_t{ 32 }, int64_t{ 4 * 72 + 7 * (32 + 24 + 16 + 8) }));
-    CHECK(dual == std::make_pair(int64_t{ 32 }, int64_t{ 4 * 72 + 28 * 8 }));
+    const auto none = rows(DiffusionCache::none), prefix = rows(DiffusionCache::prefix),
+               dual = rows(DiffusionCache::dual);
+    CHECK(none == std::make_pair(int64_t{32}, int64_t{32 * 72}));
+    CHECK(prefix == std::make_pair(int64_t{32}, int64_t{4 * 72 + 7 * (32 + 24 + 16 + 8)}));
+    CHECK(dual == std::make_pair(int64_t{32}, int64_t{4 * 72 + 28 * 8}));
 
     params.cache     = DiffusionCache::none;
     params.threshold = 0.0f; // everything passes: one pass a block
@@ -355,18 +365,18 @@ TEST_CASE("sampling follows the distribution") {
     logits[1] = 1.0f;
     logits[2] = 0.0f;
     logits[5] = -1.0f;
-    double z = 0.0;
-    for (float l : { 1.0f, 0.0f, -1.0f }) {
+    double z  = 0.0;
+    for (float l : {1.0f, 0.0f, -1.0f}) {
         z += std::exp(static_cast<double>(l) / 0.7);
     }
     constexpr int n = 20000;
-    for (ConfidenceOf kind : { ConfidenceOf::model, ConfidenceOf::sampling }) {
-        TokenChoice         choice(params, 7, kind);
-        std::map<int, int>  counts;
+    for (ConfidenceOf kind : {ConfidenceOf::model, ConfidenceOf::sampling}) {
+        TokenChoice        choice(params, 7, kind);
+        std::map<int, int> counts;
         for (int32_t i = 0; i < n; i++) {
             counts[choice.choose(logits.data(), 8, i / 100, i % 100).id]++;
         }
-        for (int id : { 1, 2, 5 }) {
+        for (int id : {1, 2, 5}) {
             const double p = std::exp(static_cast<double>(logits[static_cast<size_t>(id)]) / 0.7) / z;
             // five standard deviations of a binomial
             CHECK(std::abs(counts[id] / static_cast<double>(n) - p) <= 5.0 * std::sqrt(p * (1.0 - p) / n));

@@ -26,7 +26,7 @@ struct LoadedGguf {
 LoadedGguf load_gguf(const std::string & path) {
     ggml_context * data = nullptr;
     LoadedGguf     loaded;
-    loaded.file.reset(gguf_init_from_file(path.c_str(), { false, &data }));
+    loaded.file.reset(gguf_init_from_file(path.c_str(), {false, &data}));
     loaded.data.reset(data);
     return loaded;
 }
@@ -41,14 +41,15 @@ std::vector<float> logits_of(const std::string & path, const std::vector<int32_t
 
 TEST_CASE("a fused Q/K/V matrix is the same as three") {
     RandomModel model;
-    model.arch      = "qwen2"; // has biases too
-    model.n_head_kv = 2;
+    model.arch               = "qwen2"; // has biases too
+    model.n_head_kv          = 2;
     const std::string path   = random_gguf(model);
     const LoadedGguf  source = load_gguf(path);
-    gguf_context_ptr  fused{ gguf_init_empty() };
+    gguf_context_ptr  fused{gguf_init_empty()};
     gguf_set_kv(fused.get(), source.file.get());
-    ggml_context_ptr owner{ ggml_init({ 1 << 20, nullptr, false }) };
-    for (ggml_tensor * t = ggml_get_first_tensor(source.data.get()); t != nullptr; t = ggml_get_next_tensor(source.data.get(), t)) {
+    ggml_context_ptr owner{ggml_init({1 << 20, nullptr, false})};
+    for (ggml_tensor * t = ggml_get_first_tensor(source.data.get()); t != nullptr;
+         t               = ggml_get_next_tensor(source.data.get(), t)) {
         const std::string name = t->name;
         const auto        at   = name.find(".attn_q.");
         if (at == std::string::npos) {
@@ -57,7 +58,9 @@ TEST_CASE("a fused Q/K/V matrix is the same as three") {
             }
             continue;
         }
-        const auto    part  = [&](const char * which) { return ggml_get_tensor(source.data.get(), (name.substr(0, at) + which + name.substr(at + 8)).c_str()); };
+        const auto part = [&](const char * which) {
+            return ggml_get_tensor(source.data.get(), (name.substr(0, at) + which + name.substr(at + 8)).c_str());
+        };
         ggml_tensor * k     = part(".attn_k.");
         ggml_tensor * v     = part(".attn_v.");
         const bool    bias  = ggml_n_dims(t) == 1;
@@ -65,7 +68,8 @@ TEST_CASE("a fused Q/K/V matrix is the same as three") {
                                    : ggml_new_tensor_2d(owner.get(), t->type, t->ne[0], t->ne[1] + k->ne[1] + v->ne[1]);
         ggml_set_name(whole, (name.substr(0, at) + ".attn_qkv." + name.substr(at + 8)).c_str());
         auto * to = static_cast<uint8_t *>(whole->data);
-        for (const ggml_tensor * p : { static_cast<const ggml_tensor *>(t), static_cast<const ggml_tensor *>(k), static_cast<const ggml_tensor *>(v) }) {
+        for (const ggml_tensor * p : {static_cast<const ggml_tensor *>(t), static_cast<const ggml_tensor *>(k),
+                                      static_cast<const ggml_tensor *>(v)}) {
             std::memcpy(to, p->data, ggml_nbytes(p));
             to += ggml_nbytes(p);
         }
@@ -85,7 +89,7 @@ TEST_CASE("a model split over files is the same as one") {
     const int64_t     count  = gguf_get_n_tensors(source.file.get());
     std::string       last;
     for (int no = 0; no < n; no++) {
-        gguf_context_ptr part{ gguf_init_empty() };
+        gguf_context_ptr part{gguf_init_empty()};
         if (no == 0) {
             gguf_set_kv(part.get(), source.file.get());
         }
@@ -109,14 +113,14 @@ TEST_CASE("a trained model continues a story as libllama does") {
         return;
     }
     ModelParams model;
-    model.path         = converted_oracle("tinystories-656k", "f32");
-    const Vocab vocab  = Vocab::load(model.path);
-    const auto  prompt = vocab.encode("Once upon a time", true, false);
+    model.path            = converted_oracle("tinystories-656k", "f32");
+    const Vocab    vocab  = Vocab::load(model.path);
+    const auto     prompt = vocab.encode("Once upon a time", true, false);
     GenerateParams params;
-    params.n_predict       = 64;
-    EngineParams engine    = exact_params();
-    const auto   ours      = generate(*load_engine(model, engine), prompt, params);
-    const auto   theirs    = generate(*load_llama_engine(model, engine), prompt, params);
+    params.n_predict    = 64;
+    EngineParams engine = exact_params();
+    const auto   ours   = generate(*load_engine(model, engine), prompt, params);
+    const auto   theirs = generate(*load_llama_engine(model, engine), prompt, params);
     CHECK(ours.tokens == theirs.tokens);
     const std::string text = vocab.decode(ours.tokens);
     CHECK(text.find("little girl named") != std::string::npos); // fluent TinyStories English, not token salad

@@ -15,7 +15,8 @@ using namespace buoy::test;
 
 namespace {
 
-const char * const oracle_names[] = { "llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied" };
+const char * const oracle_names[] = {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied",
+                                     "qwen2", "qwen3-tied"};
 
 std::unique_ptr<Engine> load(const std::string & name, const std::string & outtype, const EngineParams & params) {
     ModelParams model;
@@ -63,8 +64,10 @@ TEST_CASE("F16 and Q8_0 files stay close to the reference") {
         CAPTURE(std::string(name));
         const Oracle oracle(name);
         const auto   tokens = oracle.ids("input_ids");
-        CHECK(nmse(load(name, "f16", exact_params())->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-5);
-        CHECK(nmse(load(name, "q8_0", exact_params())->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-2);
+        CHECK(nmse(load(name, "f16", exact_params())->forward(whole_request(tokens)).logits, oracle.floats("logits")) <=
+              1e-5);
+        CHECK(nmse(load(name, "q8_0", exact_params())->forward(whole_request(tokens)).logits,
+                   oracle.floats("logits")) <= 1e-2);
         CHECK(nmse(load(name, "f32", {})->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-5);
     }
 }
@@ -75,20 +78,20 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
     }
     for (const char * name : oracle_names) {
         CAPTURE(std::string(name));
-        const Oracle       oracle(name);
-        const auto         tokens   = oracle.ids("input_ids");
-        const auto         engine   = load(name, "f32", exact_params());
-        const auto         L        = engine->info().n_layer;
-        const auto         qk_layer = oracle.expected["forward"]["qk_layer"].get<int32_t>();
+        const Oracle oracle(name);
+        const auto   tokens   = oracle.ids("input_ids");
+        const auto   engine   = load(name, "f32", exact_params());
+        const auto   L        = engine->info().n_layer;
+        const auto   qk_layer = oracle.expected["forward"]["qk_layer"].get<int32_t>();
 
         ForwardRequest request = whole_request(tokens);
-        request.rows           = { 0 }; // taps see every query row even when a single output is asked for
+        request.rows           = {0}; // taps see every query row even when a single output is asked for
         for (int32_t il = 0; il < L; il++) {
-            request.taps.push_back({ Tap::pattern, il });
-            request.taps.push_back({ Tap::resid_post, il });
+            request.taps.push_back({Tap::pattern, il});
+            request.taps.push_back({Tap::resid_post, il});
         }
-        request.taps.push_back({ Tap::rot_q, qk_layer });
-        request.taps.push_back({ Tap::rot_k, qk_layer });
+        request.taps.push_back({Tap::rot_q, qk_layer});
+        request.taps.push_back({Tap::rot_k, qk_layer});
         std::map<Tap, std::vector<float>> seen;
         request.sink = [&](const TapEvent & event) {
             const size_t n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
@@ -99,7 +102,7 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
         CHECK(max_abs_diff(seen[Tap::pattern], oracle.floats("attn")) <= 1e-5);
         const std::vector<float> hidden = oracle.floats("hidden"); // embeddings first, then one block after the other
         const size_t             skip   = tokens.size() * static_cast<size_t>(engine->info().n_embd);
-        CHECK(nmse(seen[Tap::resid_post], { hidden.begin() + static_cast<ptrdiff_t>(skip), hidden.end() }) <= 1e-9);
+        CHECK(nmse(seen[Tap::resid_post], {hidden.begin() + static_cast<ptrdiff_t>(skip), hidden.end()}) <= 1e-9);
         CHECK(nmse(seen[Tap::rot_q], oracle.floats("q_rope")) <= 1e-9);
         CHECK(nmse(seen[Tap::rot_k], oracle.floats("k_rope")) <= 1e-9);
     }
@@ -109,7 +112,7 @@ TEST_CASE("recomputing part of a sequence against stored keys and values equals 
     if (no_shared()) {
         return;
     }
-    for (const char * name : { "llada", "llada-256-bf16", "dream" }) {
+    for (const char * name : {"llada", "llada-256-bf16", "dream"}) {
         CAPTURE(std::string(name));
         const Oracle oracle(name);
         const auto   engine    = load(name, "f32", exact_params());
@@ -122,7 +125,7 @@ TEST_CASE("recomputing part of a sequence against stored keys and values equals 
             all.kv             = KvUse::store;
             all.rows           = {};
             engine->forward(all);
-            ForwardRequest part = whole_request({ cache_ids.begin() + from, cache_ids.begin() + last });
+            ForwardRequest part = whole_request({cache_ids.begin() + from, cache_ids.begin() + last});
             part.kv             = KvUse::store;
             for (int32_t position = from; position < last; position++) {
                 part.positions.push_back(position);

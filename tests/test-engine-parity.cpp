@@ -31,7 +31,7 @@ struct Pair {
 Pair load_pair(const RandomModel & model, const EngineParams & params) {
     ModelParams where;
     where.path = random_gguf(model);
-    return { load_engine(where, params), load_llama_engine(where, params) };
+    return {load_engine(where, params), load_llama_engine(where, params)};
 }
 
 void check_same(const std::vector<float> & ours, const std::vector<float> & theirs, size_t n_vocab, double tolerance) {
@@ -45,7 +45,7 @@ std::vector<float> run_decode(Engine & engine, const std::vector<int32_t> & toke
     for (size_t first = 0; first < tokens.size(); first += first == 0 ? n_prompt : 1) {
         const size_t   n       = first == 0 ? n_prompt : 1;
         ForwardRequest request = whole_request(
-            { tokens.begin() + static_cast<ptrdiff_t>(first), tokens.begin() + static_cast<ptrdiff_t>(first + n) });
+            {tokens.begin() + static_cast<ptrdiff_t>(first), tokens.begin() + static_cast<ptrdiff_t>(first + n)});
         request.kv = KvUse::store;
         for (size_t i = 0; i < n; i++) {
             request.positions.push_back(static_cast<int32_t>(first + i));
@@ -60,8 +60,8 @@ std::vector<float> run_decode(Engine & engine, const std::vector<int32_t> & toke
 
 TEST_CASE("one pass over a sequence") {
     const auto request = whole_request(random_tokens(48, 256));
-    for (const char * arch : { "llada", "dream", "llama", "qwen2", "qwen3" }) {
-        for (const char * type : { "f32", "q4_0" }) {
+    for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3"}) {
+        for (const char * type : {"f32", "q4_0"}) {
             CAPTURE(std::string(arch));
             CAPTURE(std::string(type));
             const Pair   pair = load_pair(model_of(arch, type), exact_params());
@@ -74,8 +74,8 @@ TEST_CASE("one pass over a sequence") {
 
 TEST_CASE("autoregressive decoding with stored keys and values") {
     const auto tokens = random_tokens(40, 256);
-    for (const char * arch : { "llama", "qwen2", "qwen3" }) {
-        for (const char * type : { "f32", "q4_0" }) {
+    for (const char * arch : {"llama", "qwen2", "qwen3"}) {
+        for (const char * type : {"f32", "q4_0"}) {
             CAPTURE(std::string(arch));
             CAPTURE(std::string(type));
             const Pair   pair = load_pair(model_of(arch, type), exact_params());
@@ -90,7 +90,7 @@ TEST_CASE("with flash attention") {
     EngineParams params = exact_params();
     params.flash        = FlashAttention::on;
     const auto request  = whole_request(random_tokens(48, 256));
-    for (const char * arch : { "llada", "dream", "llama", "qwen2", "qwen3" }) {
+    for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3"}) {
         CAPTURE(std::string(arch));
         const Pair pair = load_pair(model_of(arch, "f32"), params);
         CHECK(nmse(pair.ours->forward(request).logits, pair.theirs->forward(request).logits) <= 1e-5);
@@ -99,8 +99,8 @@ TEST_CASE("with flash attention") {
 
 TEST_CASE("RoPE scaling") {
     const auto request = whole_request(random_tokens(48, 256));
-    for (const char * arch : { "llama", "qwen2", "dream" }) {
-        for (const char * scaling : { "linear", "yarn" }) {
+    for (const char * arch : {"llama", "qwen2", "dream"}) {
+        for (const char * scaling : {"linear", "yarn"}) {
             CAPTURE(std::string(arch));
             CAPTURE(std::string(scaling));
             RandomModel model  = model_of(arch, "f32");
@@ -109,23 +109,28 @@ TEST_CASE("RoPE scaling") {
             const Pair   pair  = load_pair(model, exact_params());
             const size_t V     = static_cast<size_t>(pair.ours->info().n_vocab);
             check_same(pair.ours->forward(request).logits, pair.theirs->forward(request).logits, V, 1e-9);
-            CHECK(nmse(plain, pair.theirs->forward(request).logits) > 1e-4); // the scaling was not simply ignored by both
+            CHECK(nmse(plain, pair.theirs->forward(request).logits) >
+                  1e-4); // the scaling was not simply ignored by both
         }
     }
 }
 
 TEST_CASE("the same attention patterns") {
-    for (const char * arch : { "llada", "dream", "llama", "qwen2", "qwen3" }) {
+    for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3"}) {
         CAPTURE(std::string(arch));
         const Pair     pair    = load_pair(model_of(arch, "f32"), exact_params());
         ForwardRequest request = whole_request(random_tokens(30, 256));
         for (int32_t il = 0; il < pair.ours->info().n_layer; il++) {
-            request.taps.push_back({ Tap::pattern, il });
+            request.taps.push_back({Tap::pattern, il});
         }
         std::vector<float> ours, theirs;
-        request.sink = [&](const TapEvent & e) { ours.insert(ours.end(), e.data, e.data + e.shape[0] * e.shape[1] * e.shape[2]); };
+        request.sink = [&](const TapEvent & e) {
+            ours.insert(ours.end(), e.data, e.data + e.shape[0] * e.shape[1] * e.shape[2]);
+        };
         pair.ours->forward(request);
-        request.sink = [&](const TapEvent & e) { theirs.insert(theirs.end(), e.data, e.data + e.shape[0] * e.shape[1] * e.shape[2]); };
+        request.sink = [&](const TapEvent & e) {
+            theirs.insert(theirs.end(), e.data, e.data + e.shape[0] * e.shape[1] * e.shape[2]);
+        };
         pair.theirs->forward(request);
         CHECK(ours.size() == 3 * 4 * 30 * 30);
         CHECK(max_abs_diff(ours, theirs) <= 1e-5);

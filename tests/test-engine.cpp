@@ -41,13 +41,13 @@ std::vector<float> rows_of(const std::vector<float> & logits, size_t n_vocab, co
 std::vector<float> run_stored(Engine & engine, const std::vector<int32_t> & tokens, size_t n) {
     std::vector<float> all;
     for (size_t first = 0; first < tokens.size(); first += n) {
-        const size_t   last = std::min(first + n, tokens.size());
-        ForwardRequest request =
-            whole_request({ tokens.begin() + static_cast<ptrdiff_t>(first), tokens.begin() + static_cast<ptrdiff_t>(last) });
+        const size_t   last    = std::min(first + n, tokens.size());
+        ForwardRequest request = whole_request(
+            {tokens.begin() + static_cast<ptrdiff_t>(first), tokens.begin() + static_cast<ptrdiff_t>(last)});
         for (size_t i = first; i < last; i++) {
             request.positions.push_back(static_cast<int32_t>(i));
         }
-        request.kv         = KvUse::store;
+        request.kv        = KvUse::store;
         const auto & part = engine.forward(request).logits;
         all.insert(all.end(), part.begin(), part.end());
     }
@@ -57,7 +57,7 @@ std::vector<float> run_stored(Engine & engine, const std::vector<int32_t> & toke
 } // namespace
 
 TEST_CASE("rows nobody asked for are not computed, the others are the same") {
-    for (const char * arch : { "llada", "dream", "llama", "qwen2", "qwen3" }) {
+    for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3"}) {
         const std::string name = arch;
         CAPTURE(name);
         const auto   engine = random_engine(model_of(arch));
@@ -69,7 +69,7 @@ TEST_CASE("rows nobody asked for are not computed, the others are the same") {
         CHECK(before.n_query_rows_last == 40);
 
         ForwardRequest few = whole_request(tokens);
-        few.rows           = { 3, 17, 39 };
+        few.rows           = {3, 17, 39};
         CHECK(nmse(engine->forward(few).logits, rows_of(all, V, few.rows)) <= tolerance_f32);
         CHECK(engine->stats().n_head_rows - before.n_head_rows == 3);
         CHECK(engine->stats().n_query_rows_last - before.n_query_rows_last == 3);
@@ -83,7 +83,8 @@ TEST_CASE("rows nobody asked for are not computed, the others are the same") {
 
 TEST_CASE("stored keys and values are exact for causal and block-causal attention") {
     const auto tokens = random_tokens(77, 256);
-    for (const RandomModel & model : { model_of("llama"), model_of("qwen2"), model_of("qwen3"), model_of("qwen3", 4), model_of("llama", 8) }) {
+    for (const RandomModel & model :
+         {model_of("llama"), model_of("qwen2"), model_of("qwen3"), model_of("qwen3", 4), model_of("llama", 8)}) {
         const std::string name = model.arch;
         CAPTURE(name);
         CAPTURE(model.block_length);
@@ -91,7 +92,7 @@ TEST_CASE("stored keys and values are exact for causal and block-causal attentio
         const auto whole  = engine->forward(whole_request(tokens)).logits;
         // a batch must hold whole blocks, or later tokens of a block would be missing when its first ones are computed
         const size_t unit = static_cast<size_t>(std::max(1, model.block_length));
-        for (size_t n : { unit, 3 * unit, size_t{ 40 }, size_t{ 80 } }) {
+        for (size_t n : {unit, 3 * unit, size_t{40}, size_t{80}}) {
             CAPTURE(n);
             engine->kv_truncate(0);
             CHECK(nmse(run_stored(*engine, tokens, n), whole) <= tolerance_f32);
@@ -101,15 +102,16 @@ TEST_CASE("stored keys and values are exact for causal and block-causal attentio
 
 TEST_CASE("stored keys and values in F16 and Q8_0 stay close") {
     const auto tokens = random_tokens(64, 256);
-    for (bool flash : { false, true }) {
-        for (KvType type : { KvType::f16, KvType::q8_0 }) {
-            RandomModel model  = model_of("llama");
-            model.head_dim     = 32;
+    for (bool flash : {false, true}) {
+        for (KvType type : {KvType::f16, KvType::q8_0}) {
+            RandomModel model   = model_of("llama");
+            model.head_dim      = 32;
             EngineParams params = exact_params();
             params.type_k = params.type_v = type;
             params.flash                  = flash ? FlashAttention::on : FlashAttention::off;
             const auto whole              = random_engine(model)->forward(whole_request(tokens)).logits;
-            CHECK(nmse(run_stored(*random_engine(model, params), tokens, 16), whole) <= (type == KvType::f16 ? 1e-5 : 1e-2));
+            CHECK(nmse(run_stored(*random_engine(model, params), tokens, 16), whole) <=
+                  (type == KvType::f16 ? 1e-5 : 1e-2));
         }
     }
 }
@@ -121,7 +123,7 @@ TEST_CASE("truncating the store forgets what came after") {
     std::copy(first.begin(), first.begin() + 10, second.begin());
     run_stored(*engine, first, 30);
     engine->kv_truncate(10);
-    ForwardRequest rest = whole_request({ second.begin() + 10, second.end() });
+    ForwardRequest rest = whole_request({second.begin() + 10, second.end()});
     rest.kv             = KvUse::store;
     for (int32_t i = 10; i < 30; i++) {
         rest.positions.push_back(i);
@@ -129,7 +131,7 @@ TEST_CASE("truncating the store forgets what came after") {
     const auto resumed = engine->forward(rest).logits;
     const auto whole   = engine->forward(whole_request(second)).logits;
     const auto V       = engine->info().n_vocab;
-    CHECK(nmse(resumed, { whole.begin() + 10 * V, whole.end() }) <= tolerance_f32);
+    CHECK(nmse(resumed, {whole.begin() + 10 * V, whole.end()}) <= tolerance_f32);
 }
 
 TEST_CASE("full attention: any positions can be recomputed against the stored others") {
@@ -141,12 +143,12 @@ TEST_CASE("full attention: any positions can be recomputed against the stored ot
     all.kv                = KvUse::store;
     CHECK(nmse(engine->forward(all).logits, whole) <= tolerance_f32);
 
-    const std::vector<int32_t> chosen = { 0, 7, 8, 9, 31, 49 };
+    const std::vector<int32_t> chosen = {0, 7, 8, 9, 31, 49};
     ForwardRequest             some;
     for (int32_t position : chosen) {
         some.tokens.push_back(tokens[static_cast<size_t>(position)]);
     }
-    some       = whole_request(some.tokens);
+    some           = whole_request(some.tokens);
     some.positions = chosen;
     some.kv        = KvUse::store;
     // unchanged tokens give unchanged keys, so the others need not be computed again
@@ -160,19 +162,21 @@ TEST_CASE("full attention: any positions can be recomputed against the stored ot
 TEST_CASE("streams are independent") {
     EngineParams two = exact_params();
     two.n_streams    = 2;
-    for (const char * arch : { "llada", "qwen3" }) {
+    for (const char * arch : {"llada", "qwen3"}) {
         const RandomModel model = model_of(arch);
         const auto        one   = random_engine(model);
         const auto        both  = random_engine(model, two);
         const auto        a     = random_tokens(24, 256, 1);
         const auto        b     = random_tokens(24, 256, 2);
-        for (KvUse kv : { KvUse::none, KvUse::store }) {
+        for (KvUse kv : {KvUse::none, KvUse::store}) {
             ForwardRequest request = whole_request(a);
             request.tokens.insert(request.tokens.end(), b.begin(), b.end());
-            request.rows = { 5, 23 };
+            request.rows = {5, 23};
             request.kv   = kv;
-            auto           expected = rows_of(one->forward(whole_request(a)).logits, static_cast<size_t>(one->info().n_vocab), request.rows);
-            const auto     of_b = rows_of(one->forward(whole_request(b)).logits, static_cast<size_t>(one->info().n_vocab), request.rows);
+            auto expected =
+                rows_of(one->forward(whole_request(a)).logits, static_cast<size_t>(one->info().n_vocab), request.rows);
+            const auto of_b =
+                rows_of(one->forward(whole_request(b)).logits, static_cast<size_t>(one->info().n_vocab), request.rows);
             expected.insert(expected.end(), of_b.begin(), of_b.end());
             CHECK(nmse(both->forward(request).logits, expected) <= tolerance_f32);
         }
@@ -191,7 +195,7 @@ TEST_CASE("a graph is built once per shape and nothing is allocated after that")
     CHECK(engine->stats().n_graph_build == 1);
     CHECK(engine->stats().n_forward == 6);
     CHECK(engine->stats().compute_bytes == bytes);
-    request.rows = { 1 };
+    request.rows = {1};
     engine->forward(request);
     CHECK(engine->stats().n_graph_build == 2);
 
@@ -202,12 +206,12 @@ TEST_CASE("a graph is built once per shape and nothing is allocated after that")
 }
 
 TEST_CASE("row summaries equal what the logits say") {
-    const auto         engine   = random_engine(model_of("llada"));
-    ForwardRequest     request  = whole_request(random_tokens(20, 256));
-    const size_t       V        = static_cast<size_t>(engine->info().n_vocab);
-    const auto         logits   = engine->forward(request).logits;
-    request.output              = OutputKind::summary;
-    const auto summaries        = engine->forward(request).summaries;
+    const auto     engine  = random_engine(model_of("llada"));
+    ForwardRequest request = whole_request(random_tokens(20, 256));
+    const size_t   V       = static_cast<size_t>(engine->info().n_vocab);
+    const auto     logits  = engine->forward(request).logits;
+    request.output         = OutputKind::summary;
+    const auto summaries   = engine->forward(request).summaries;
     CHECK(summaries.size() == 20);
     for (size_t r = 0; r < summaries.size(); r++) {
         const float * row  = logits.data() + r * V;
@@ -236,17 +240,17 @@ TEST_CASE("row summaries equal what the logits say") {
 }
 
 TEST_CASE("taps: shapes, rows that sum to one, scores that give the pattern, unseen keys at zero") {
-    for (const RandomModel & model : { model_of("llada"), model_of("llama"), model_of("qwen3", 4) }) {
-        EngineParams params = exact_params();
-        params.flash        = FlashAttention::automatic; // only a watched layer leaves the fast path
+    for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
+        EngineParams params   = exact_params();
+        params.flash          = FlashAttention::automatic; // only a watched layer leaves the fast path
         const auto     engine = random_engine(model, params);
         const int64_t  T = 22, H = 4, Hkv = model.n_head_kv, D = engine->info().head_dim;
         const auto     plain   = engine->forward(whole_request(random_tokens(T, 256))).logits;
         ForwardRequest request = whole_request(random_tokens(T, 256));
-        for (Tap tap : { Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post }) {
-            request.taps.push_back({ tap, 1 });
+        for (Tap tap : {Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
+            request.taps.push_back({tap, 1});
         }
-        for (KvUse kv : { KvUse::none, KvUse::store }) {
+        for (KvUse kv : {KvUse::none, KvUse::store}) {
             std::map<Tap, std::vector<float>>     data;
             std::map<Tap, std::array<int64_t, 3>> shape;
             request.kv   = kv;
@@ -255,20 +259,22 @@ TEST_CASE("taps: shapes, rows that sum to one, scores that give the pattern, uns
                 data[event.point.tap].assign(event.data, event.data + event.shape[0] * event.shape[1] * event.shape[2]);
                 CHECK(event.point.layer == 1);
             };
-            CHECK(nmse(engine->forward(request).logits, plain) <= 1e-5); // flash attention rounds keys and values to F16
-            CHECK(shape[Tap::pattern] == std::array<int64_t, 3>{ H, T, T });
-            CHECK(shape[Tap::attn_scores] == std::array<int64_t, 3>{ H, T, T });
-            CHECK(shape[Tap::rot_q] == std::array<int64_t, 3>{ H, T, D });
-            CHECK(shape[Tap::rot_k] == std::array<int64_t, 3>{ Hkv, T, D });
-            CHECK(shape[Tap::v] == std::array<int64_t, 3>{ Hkv, T, D });
-            CHECK(shape[Tap::resid_post] == std::array<int64_t, 3>{ 1, T, 64 });
+            CHECK(nmse(engine->forward(request).logits, plain) <=
+                  1e-5); // flash attention rounds keys and values to F16
+            CHECK(shape[Tap::pattern] == std::array<int64_t, 3>{H, T, T});
+            CHECK(shape[Tap::attn_scores] == std::array<int64_t, 3>{H, T, T});
+            CHECK(shape[Tap::rot_q] == std::array<int64_t, 3>{H, T, D});
+            CHECK(shape[Tap::rot_k] == std::array<int64_t, 3>{Hkv, T, D});
+            CHECK(shape[Tap::v] == std::array<int64_t, 3>{Hkv, T, D});
+            CHECK(shape[Tap::resid_post] == std::array<int64_t, 3>{1, T, 64});
             const int64_t B     = model.block_length;
             double        worst = 0.0;
             for (int64_t h = 0; h < H; h++) {
                 for (int64_t q = 0; q < T; q++) {
                     double sum = 0.0, z = 0.0;
                     for (int64_t k = 0; k < T; k++) {
-                        z += std::exp(static_cast<double>(data[Tap::attn_scores][static_cast<size_t>((h * T + q) * T + k)]));
+                        z += std::exp(
+                            static_cast<double>(data[Tap::attn_scores][static_cast<size_t>((h * T + q) * T + k)]));
                     }
                     for (int64_t k = 0; k < T; k++) {
                         const size_t at   = static_cast<size_t>((h * T + q) * T + k);
@@ -297,7 +303,7 @@ TEST_CASE("what a sink throws ends the forward pass and reaches the caller") {
     const auto     engine  = random_engine(model_of("llada"));
     ForwardRequest request = whole_request(random_tokens(8, 256));
     const auto     before  = engine->forward(request).logits;
-    request.taps           = { { Tap::pattern, 0 } };
+    request.taps           = {{Tap::pattern, 0}};
     request.sink           = [](const TapEvent &) { fail_runtime("the disk is full"); };
     CHECK_THROWS_WITH_AS(engine->forward(request), "the disk is full", Error);
     request.taps.clear();
@@ -305,17 +311,17 @@ TEST_CASE("what a sink throws ends the forward pass and reaches the caller") {
 }
 
 TEST_CASE("weights by mmap and by copy, as they are and repacked, give the same") {
-    for (const char * type : { "f32", "q4_0", "q8_0", "q4_K" }) {
+    for (const char * type : {"f32", "q4_0", "q8_0", "q4_K"}) {
         const std::string name = type;
         CAPTURE(name);
         RandomModel model = model_of("llama");
         model.n_embd      = 256;
         model.type        = type;
         ModelParams where;
-        where.path            = random_gguf(model);
-        const auto   request  = whole_request(random_tokens(20, 256));
-        const auto   expected = load_engine(where, exact_params())->forward(request).logits;
-        where.use_mmap        = false;
+        where.path          = random_gguf(model);
+        const auto request  = whole_request(random_tokens(20, 256));
+        const auto expected = load_engine(where, exact_params())->forward(request).logits;
+        where.use_mmap      = false;
         CHECK(load_engine(where, exact_params())->forward(request).logits == expected);
         where.use_repack = false;
         // ggml's repacked k-quant kernels round activations in blocks of their own
@@ -331,23 +337,28 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
     params.n_ctx        = 16;
     const auto engine   = random_engine(model_of("llama"), params);
     const auto rejects  = [&](const std::string & message, const std::function<void(ForwardRequest &)> & change) {
-        ForwardRequest request = whole_request({ 1, 2, 3 });
+        ForwardRequest request = whole_request({1, 2, 3});
         change(request);
         CHECK_THROWS_WITH_AS(engine->forward(request), message.c_str(), Error);
     };
-    rejects("a forward pass got 0 tokens, expected a positive multiple of the 1 streams", [](auto & r) { r.tokens.clear(); });
+    rejects("a forward pass got 0 tokens, expected a positive multiple of the 1 streams",
+            [](auto & r) { r.tokens.clear(); });
     rejects("token id 320 is outside the model's vocabulary of 320", [](auto & r) { r.tokens[1] = 320; });
     rejects("token id -1 is outside the model's vocabulary of 320", [](auto & r) { r.tokens[1] = -1; });
-    rejects("a forward pass got 2 positions for 3 tokens", [](auto & r) { r.positions = { 0, 1 }; });
-    rejects("position 1 follows 1, expected strictly increasing positions from 0", [](auto & r) { r.positions = { 0, 1, 1 }; });
-    rejects("position -1 follows -1, expected strictly increasing positions from 0", [](auto & r) { r.positions = { -1, 0, 1 }; });
+    rejects("a forward pass got 2 positions for 3 tokens", [](auto & r) { r.positions = {0, 1}; });
+    rejects("position 1 follows 1, expected strictly increasing positions from 0", [](auto & r) {
+        r.positions = {0, 1, 1};
+    });
+    rejects("position -1 follows -1, expected strictly increasing positions from 0", [](auto & r) {
+        r.positions = {-1, 0, 1};
+    });
     rejects("position 16 does not fit into the context of 16 (-c)", [](auto & r) {
-        r.positions = { 0, 1, 16 };
+        r.positions = {0, 1, 16};
         r.kv        = KvUse::store;
     });
-    rejects("output row 3 is outside the 3 tokens given", [](auto & r) { r.rows = { 3 }; });
-    rejects("layer 3 does not exist, the model has layers 0 to 2", [](auto & r) { r.taps = { { Tap::pattern, 3 } }; });
-    CHECK(engine->forward(whole_request({ 1, 2, 3 })).logits.size() == 3 * 320);
+    rejects("output row 3 is outside the 3 tokens given", [](auto & r) { r.rows = {3}; });
+    rejects("layer 3 does not exist, the model has layers 0 to 2", [](auto & r) { r.taps = {{Tap::pattern, 3}}; });
+    CHECK(engine->forward(whole_request({1, 2, 3})).logits.size() == 3 * 320);
 
     params.n_threads = 10000;
     CHECK_THROWS_AS(random_engine(model_of("llama"), params), Error);
@@ -357,7 +368,7 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
 }
 
 TEST_CASE("unpacked weights compute what the quantised ones mean") {
-    for (const char * type : { "q4_0", "q8_0", "q4_K", "q6_K" }) {
+    for (const char * type : {"q4_0", "q8_0", "q4_K", "q6_K"}) {
         CAPTURE(std::string(type));
         RandomModel model = model_of("llama");
         model.n_embd      = 256;
@@ -374,10 +385,66 @@ TEST_CASE("unpacked weights compute what the quantised ones mean") {
 
         std::string notice;
         where.unpack = Unpack::automatic;
-        where.log    = [&](LogLevel level, const std::string & text) { notice += level == LogLevel::notice ? text : ""; };
+        where.log = [&](LogLevel level, const std::string & text) { notice += level == LogLevel::notice ? text : ""; };
         const auto automatic = load_engine(where, exact_params())->forward(request).logits;
         where.unpack         = Unpack::f16;
         CHECK(automatic == load_engine(where, exact_params())->forward(request).logits);
         CHECK(notice.rfind("unpacking the weights to F16 for speed: ", 0) == 0);
+    }
+}
+
+TEST_CASE("long passes, which are built in pieces, equal short ones") {
+    const auto   tokens = random_tokens(1300, 256);
+    EngineParams params = exact_params();
+    params.n_ctx        = 1300;
+    for (const char * arch : {"llama", "llada"}) {
+        CAPTURE(std::string(arch));
+        const auto     engine  = random_engine(model_of(arch), params);
+        ForwardRequest request = whole_request(tokens);
+        // a tapped pass is not divided, so it is the reference; its last layer is, and the pieces must agree with it
+        request.taps         = {{Tap::resid_post, 0}, {Tap::resid_post, 1}, {Tap::resid_post, 2}};
+        request.sink         = [](const TapEvent &) {};
+        const auto undivided = engine->forward(request).logits;
+        request.taps.clear();
+        CHECK(nmse(engine->forward(request).logits, undivided) <= tolerance_f32);
+        request.kv = KvUse::store;
+        CHECK(nmse(engine->forward(request).logits, undivided) <= tolerance_f32);
+        request.rows = {0, 700, 1299};
+        CHECK(nmse(engine->forward(request).logits, rows_of(undivided, 320, request.rows)) <= tolerance_f32);
+        if (std::string(arch) == "llama") {
+            engine->kv_truncate(0);
+            CHECK(nmse(run_stored(*engine, tokens, 100), undivided) <= tolerance_f32);
+        }
+    }
+}
+
+TEST_CASE("flash attention on few rows, which are filled up to a tile, equals plain attention") {
+    const auto tokens = random_tokens(90, 256);
+    for (int32_t n_streams : {1, 2}) {
+        EngineParams plain = exact_params();
+        plain.n_streams    = n_streams;
+        plain.n_ctx        = 90;
+        EngineParams flash = plain;
+        flash.flash        = FlashAttention::on;
+        for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 8)}) {
+            const auto     exact = random_engine(model, plain);
+            const auto     fast  = random_engine(model, flash);
+            ForwardRequest whole = whole_request(tokens);
+            whole.kv             = KvUse::store;
+            ForwardRequest part  = whole_request({tokens.begin() + 40, tokens.begin() + 72});
+            part.kv              = KvUse::store;
+            for (int32_t i = 40; i < 72; i++) {
+                part.positions.push_back(i);
+            }
+            part.rows = {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 31};
+            if (n_streams == 2) {
+                for (std::vector<int32_t> * ids : {&whole.tokens, &part.tokens}) {
+                    const std::vector<int32_t> once = *ids;
+                    ids->insert(ids->end(), once.begin(), once.end());
+                }
+            }
+            CHECK(nmse(fast->forward(whole).logits, exact->forward(whole).logits) <= 1e-5);
+            CHECK(nmse(fast->forward(part).logits, exact->forward(part).logits) <= 1e-5);
+        }
     }
 }

@@ -58,7 +58,7 @@ using TapSink = std::function<void(const TapEvent &)>;
 enum class OutputKind { none, logits, summary };
 
 enum class KvUse {
-    none,  // the tokens given are all there is
+    none, // the tokens given are all there is
     store, // write the given tokens' K/V at their positions, attend to every position stored so far that the attention kind allows
 };
 
@@ -70,7 +70,7 @@ struct ForwardRequest {
     KvUse                kv     = KvUse::none;
     // > 0 with two streams: what comes out is un + (w + 1)(cond − un) of the second and the first, one row for both
     float                 cfg_scale = 0.0f;
-    std::vector<TapPoint> taps;     // empty: nothing is observed and nothing is paid for it
+    std::vector<TapPoint> taps; // empty: nothing is observed and nothing is paid for it
     TapSink               sink;
 };
 
@@ -90,13 +90,13 @@ struct ForwardResult {
 
 // Counters since the engine was made; tests use them to see what was not computed.
 struct EngineStats {
-    int64_t n_forward      = 0;
-    int64_t n_graph_build  = 0; // forwards that could not reuse the previous graph
-    int64_t n_tokens       = 0; // tokens computed, all streams
-    int64_t n_head_rows    = 0; // rows that went through the LM head
+    int64_t n_forward         = 0;
+    int64_t n_graph_build     = 0; // forwards that could not reuse the previous graph
+    int64_t n_tokens          = 0; // tokens computed, all streams
+    int64_t n_head_rows       = 0; // rows that went through the LM head
     int64_t n_query_rows_last = 0; // rows that went through the last layer's query side
-    size_t  compute_bytes  = 0; // size of the compute buffers
-    size_t  kv_bytes       = 0; // size of the K/V store
+    size_t  compute_bytes     = 0; // size of the compute buffers
+    size_t  kv_bytes          = 0; // size of the K/V store
 };
 
 class Engine {

@@ -37,16 +37,17 @@ enum class DiffusionCache {
 
 // Token frequencies of a corpus, for Algorithm::pc. Ids that are not listed count once.
 struct FrequencyTable {
-    int64_t                     n_total = 0;
-    std::map<int32_t, int64_t>  counts;
+    int64_t                    n_total = 0;
+    std::map<int32_t, int64_t> counts;
 };
 
 // What one denoising step (or one autoregressive token) did.
 struct StepReport {
-    int32_t step  = 0;
-    int32_t block = 0;
-    std::vector<std::pair<int32_t, int32_t>> committed;  // position, id; sorted by position
-    std::vector<std::pair<int32_t, float>>   confidence; // position, probability of its best token, of every position scored
+    int32_t                                  step  = 0;
+    int32_t                                  block = 0;
+    std::vector<std::pair<int32_t, int32_t>> committed; // position, id; sorted by position
+    std::vector<std::pair<int32_t, float>>
+        confidence; // position, probability of its best token, of every position scored
 };
 
 // Called after every step with the sequence as it now is; returning false ends the generation cleanly.
@@ -56,10 +57,10 @@ struct GenerateParams {
     int32_t n_predict = 128; // tokens to generate after the prompt; 0: only fill the masks the prompt has
 
     // choice of the token
-    float   temperature = 0.0f; // 0: argmax
-    int32_t top_k       = 0;    // 0: all
-    float   top_p       = 1.0f;
-    float   min_p       = 0.0f;
+    float                    temperature = 0.0f; // 0: argmax
+    int32_t                  top_k       = 0;    // 0: all
+    float                    top_p       = 1.0f;
+    float                    min_p       = 0.0f;
     std::map<int32_t, float> logit_bias;
     uint64_t                 seed = 0;
 

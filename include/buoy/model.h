@@ -25,16 +25,16 @@ struct Traits {
 // What a caller may ask about a loaded model, whichever engine runs it.
 struct ModelInfo {
     std::string path;
-    std::string arch;        // general.architecture
-    std::string name;        // general.name, may be empty
-    int32_t     n_vocab   = 0; // V: rows of the LM head, may exceed the tokenizer's
-    int32_t     n_embd    = 0; // E
-    int32_t     n_layer   = 0; // L
-    int32_t     n_head    = 0; // H
-    int32_t     n_head_kv = 0; // Hkv
-    int32_t     head_dim  = 0; // D
+    std::string arch;            // general.architecture
+    std::string name;            // general.name, may be empty
+    int32_t     n_vocab     = 0; // V: rows of the LM head, may exceed the tokenizer's
+    int32_t     n_embd      = 0; // E
+    int32_t     n_layer     = 0; // L
+    int32_t     n_head      = 0; // H
+    int32_t     n_head_kv   = 0; // Hkv
+    int32_t     head_dim    = 0; // D
     int32_t     n_ctx_train = 0;
-    uint64_t    n_bytes   = 0; // size of the weights
+    uint64_t    n_bytes     = 0; // size of the weights
     Traits      traits;
 };
 
@@ -51,7 +51,7 @@ struct ModelParams {
     bool                     use_repack   = true; // the CPU backend's interleaved weight layouts, where they help
     int32_t                  n_gpu_layers = -1;   // layers on a GPU, counted from the last; -1: all that has a device
     Unpack                   unpack       = Unpack::off;
-    std::vector<std::string> devices;             // names as list_devices() gives them; empty: every GPU
+    std::vector<std::string> devices; // names as list_devices() gives them; empty: every GPU
     LogCallback              log;
     ProgressCallback         progress;
 };

@@ -11,8 +11,8 @@ namespace {
 constexpr int32_t n_batch = 512; // prompt tokens computed at a time
 
 // Computes the tokens from position first on; the result is about the last one.
-const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first, OutputKind output,
-                                   int64_t & n_forward) {
+const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first,
+                                   OutputKind output, int64_t & n_forward) {
     const auto            n_total = static_cast<int32_t>(tokens.size());
     const ForwardResult * result  = nullptr;
     ForwardRequest        request;
@@ -38,7 +38,8 @@ const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> &
 
 } // namespace
 
-Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params) {
+Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt,
+                                   const GenerateParams & params) {
     if (params.cfg_scale > 0.0f) {
         fail("classifier-free guidance masks the prompt, which an autoregressive model can't do");
     }
@@ -63,7 +64,7 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
         const Candidate c = output == OutputKind::summary
                                 ? choice.choose(result.summaries[0])
                                 : choice.choose(result.logits.data(), engine.info().n_vocab, step, position);
-        StepReport report;
+        StepReport      report;
         report.step = step;
         report.committed.emplace_back(position, c.id);
         report.confidence.emplace_back(position, c.prob);

@@ -5,16 +5,18 @@
 
 namespace buoy {
 
-void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, DenoiseBlock denoise) {
+void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
+                    DenoiseBlock denoise) {
     const int32_t n_total  = canvas.end() - canvas.first();
     const int32_t n_blocks = (n_total + settings.block_length - 1) / settings.block_length;
     const auto    n_masked = static_cast<int32_t>(canvas.masked(canvas.first(), canvas.end()).size());
     const int32_t n_steps  = params.steps > 0 ? params.steps : n_masked;
     for (int32_t index = 0; index < n_blocks && !canvas.is_done(); index++) {
         const int32_t   from  = canvas.first() + index * settings.block_length;
-        const BlockSpan block = { from, std::min(from + settings.block_length, canvas.end()) };
+        const BlockSpan block = {from, std::min(from + settings.block_length, canvas.end())};
         if (!canvas.masked(block.from, block.to).empty()) {
-            const int32_t share = params.steps_per_block > 0 ? params.steps_per_block : transfer_count(n_steps, n_blocks, index);
+            const int32_t share =
+                params.steps_per_block > 0 ? params.steps_per_block : transfer_count(n_steps, n_blocks, index);
             denoise(canvas, settings, params, block, index, std::max(1, share));
         }
     }
@@ -31,15 +33,16 @@ struct Pass {
 
 Pass choose_pass(const Canvas & canvas, DiffusionCache cache, bool refresh, const BlockSpan & block) {
     if (cache == DiffusionCache::none) {
-        return { 0, canvas.end(), KvUse::none };
+        return {0, canvas.end(), KvUse::none};
     }
     if (refresh) {
-        return { 0, canvas.end(), KvUse::store };
+        return {0, canvas.end(), KvUse::store};
     }
-    return { block.from, cache == DiffusionCache::prefix ? canvas.end() : block.to, KvUse::store };
+    return {block.from, cache == DiffusionCache::prefix ? canvas.end() : block.to, KvUse::store};
 }
 
-int32_t choose_count(std::vector<Candidate> & ranked, Algorithm algorithm, const GenerateParams & params, int32_t scheduled) {
+int32_t choose_count(std::vector<Candidate> & ranked, Algorithm algorithm, const GenerateParams & params,
+                     int32_t scheduled) {
     if (params.threshold) {
         return keep_above(ranked, *params.threshold);
     }
@@ -52,8 +55,8 @@ int32_t choose_count(std::vector<Candidate> & ranked, Algorithm algorithm, const
     return scheduled;
 }
 
-void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, const BlockSpan & block,
-                   int32_t index, int32_t n_steps) {
+void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
+                   const BlockSpan & block, int32_t index, int32_t n_steps) {
     const RandomSource random(params.seed);
     const auto         n_masked   = static_cast<int32_t>(canvas.masked(block.from, block.to).size());
     const bool         open_ended = params.threshold || params.factor || settings.algorithm == Algorithm::eb;

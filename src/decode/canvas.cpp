@@ -68,7 +68,7 @@ std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32
         Candidate c = request_.output == OutputKind::summary
                           ? choice_.choose(result.summaries[i])
                           : choice_.choose(result.logits.data() + i * static_cast<size_t>(V), V, step(), positions[i]);
-        c.position = positions[i];
+        c.position  = positions[i];
         confidence_.emplace_back(c.position, c.prob);
         candidates.push_back(c);
     }
@@ -82,7 +82,7 @@ void Canvas::commit(const std::vector<Candidate> & ranked, int32_t n, int32_t bl
     report.confidence = std::move(confidence_);
     confidence_.clear();
     for (int32_t i = 0; i < std::min(n, static_cast<int32_t>(ranked.size())); i++) {
-        const Candidate & c                        = ranked[static_cast<size_t>(i)];
+        const Candidate & c                      = ranked[static_cast<size_t>(i)];
         tokens_[static_cast<size_t>(c.position)] = c.id;
         report.committed.emplace_back(c.position, c.id);
     }

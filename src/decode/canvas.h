@@ -19,13 +19,15 @@ public:
     bool    is_masked(int32_t position) const { return tokens_[static_cast<size_t>(position)] == traits_.mask_id; }
 
     std::vector<int32_t> masked(int32_t from, int32_t to) const; // positions
-    bool                 ended() const; // an end token with nothing masked before it
+    bool                 ended() const;                          // an end token with nothing masked before it
     bool                 is_done() const { return out_.stopped || ended(); }
 
     // A forward pass over [from, to) of the canvas: what the model would write at the given positions. With a store, what lies
     // outside is taken from earlier passes. A shifted model's row for a position, the one before it, must lie inside.
     std::vector<Candidate> ask(const std::vector<int32_t> & positions, int32_t from, int32_t to, KvUse kv);
-    std::vector<Candidate> ask_all(const std::vector<int32_t> & positions) { return ask(positions, 0, end(), KvUse::none); }
+    std::vector<Candidate> ask_all(const std::vector<int32_t> & positions) {
+        return ask(positions, 0, end(), KvUse::none);
+    }
 
     // Writes the first n and ends the step.
     void commit(const std::vector<Candidate> & ranked, int32_t n, int32_t block);
@@ -34,16 +36,16 @@ public:
     Generation finish();
 
 private:
-    Engine &               engine_;
-    const GenerateParams & params_;
-    const Traits           traits_;
-    TokenChoice            choice_;
-    std::vector<int32_t>   tokens_;
-    std::vector<bool>      given_; // part of the prompt, hidden from the unconditional branch
-    int32_t                first_;
-    ForwardRequest         request_;
+    Engine &                               engine_;
+    const GenerateParams &                 params_;
+    const Traits                           traits_;
+    TokenChoice                            choice_;
+    std::vector<int32_t>                   tokens_;
+    std::vector<bool>                      given_; // part of the prompt, hidden from the unconditional branch
+    int32_t                                first_;
+    ForwardRequest                         request_;
     std::vector<std::pair<int32_t, float>> confidence_; // of this step
-    Generation             out_;
+    Generation                             out_;
 };
 
 } // namespace buoy

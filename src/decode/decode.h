@@ -30,8 +30,9 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
 
 // Calls the function for every block that has masks, left to right, with its index and its share of the steps: those that don't
 // divide evenly go to the first blocks, and a block has one at least.
-using DenoiseBlock = void (*)(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, const BlockSpan & block,
-                              int32_t index, int32_t n_steps);
-void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, DenoiseBlock denoise);
+using DenoiseBlock = void (*)(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
+                              const BlockSpan & block, int32_t index, int32_t n_steps);
+void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
+                    DenoiseBlock denoise);
 
 } // namespace buoy

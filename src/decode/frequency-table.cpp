@@ -40,7 +40,7 @@ void save_frequency_table(const FrequencyTable & table, const std::string & path
     for (const auto & [id, count] : table.counts) {
         counts[std::to_string(id)] = count;
     }
-    const std::string text = nlohmann::json{ { "num_token", table.n_total }, { "p_baseline_dict", counts } }.dump() + "\n";
+    const std::string text = nlohmann::json{{"num_token", table.n_total}, {"p_baseline_dict", counts}}.dump() + "\n";
     PendingFile       file(path, force);
     file.write(text.data(), text.size());
     file.commit();

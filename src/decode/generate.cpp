@@ -17,16 +17,16 @@ struct AlgorithmName {
     const char * number; // upstream's, null for ours
 };
 
-constexpr std::array<AlgorithmName, 8> algorithm_names = { {
-    { Algorithm::origin, "origin", "0" },
-    { Algorithm::entropy, "entropy", "1" },
-    { Algorithm::margin, "margin", "2" },
-    { Algorithm::random, "random", "3" },
-    { Algorithm::confidence, "confidence", "4" },
-    { Algorithm::pc, "pc", nullptr },
-    { Algorithm::pc_linear, "pc-linear", nullptr },
-    { Algorithm::eb, "eb", nullptr },
-} };
+constexpr std::array<AlgorithmName, 8> algorithm_names = {{
+    {Algorithm::origin, "origin", "0"},
+    {Algorithm::entropy, "entropy", "1"},
+    {Algorithm::margin, "margin", "2"},
+    {Algorithm::random, "random", "3"},
+    {Algorithm::confidence, "confidence", "4"},
+    {Algorithm::pc, "pc", nullptr},
+    {Algorithm::pc_linear, "pc-linear", nullptr},
+    {Algorithm::eb, "eb", nullptr},
+}};
 
 void check_range(const char * what, double value, double low, double high) {
     if (!(value >= low && value <= high)) {
@@ -84,7 +84,8 @@ Algorithm parse_algorithm(const std::string & text) {
         }
         known += (known.empty() ? "" : ", ") + std::string(entry.name);
     }
-    fail("unknown diffusion algorithm '", text, "', known are ", known, ", and 0 to 4 as llama.cpp numbers the first five");
+    fail("unknown diffusion algorithm '", text, "', known are ", known,
+         ", and 0 to 4 as llama.cpp numbers the first five");
 }
 
 const char * algorithm_name(Algorithm algorithm) {
@@ -100,16 +101,18 @@ int32_t stream_count(const GenerateParams & params) { return params.cfg_scale > 
 
 DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & params) {
     DenoiseSettings settings;
-    const bool parallel = params.threshold.has_value() || params.factor.has_value();
-    settings.algorithm  = params.algorithm.value_or(info.traits.shift && !parallel ? Algorithm::entropy : Algorithm::confidence);
-    settings.eps        = params.eps.value_or(settings.eps);
+    const bool      parallel = params.threshold.has_value() || params.factor.has_value();
+    settings.algorithm =
+        params.algorithm.value_or(info.traits.shift && !parallel ? Algorithm::entropy : Algorithm::confidence);
+    settings.eps = params.eps.value_or(settings.eps);
 
     // shifted models were made for timesteps; asking for blocks, or for what only blocks have, gets blocks
     const bool wants_blocks = params.block_length > 0 || params.steps_per_block > 0 || params.factor.has_value() ||
                               params.cache != DiffusionCache::none || settings.algorithm == Algorithm::pc ||
                               settings.algorithm == Algorithm::pc_linear || settings.algorithm == Algorithm::eb ||
                               info.traits.block_length > 0;
-    settings.timesteps    = params.eps.has_value() ? params.cache == DiffusionCache::none : info.traits.shift && !wants_blocks;
+    settings.timesteps =
+        params.eps.has_value() ? params.cache == DiffusionCache::none : info.traits.shift && !wants_blocks;
     settings.block_length = params.block_length > 0 ? params.block_length : info.traits.block_length;
     if (settings.algorithm == Algorithm::origin && !settings.timesteps) {
         fail("algorithm origin follows timesteps, so it can't be combined with blocks or a cache");

@@ -32,8 +32,9 @@ float score_of(const Candidate & c, Algorithm algorithm, const GenerateParams & 
 
 // (1 − λ)·normalised score + λ·(B − j)/B over all positions of the block.
 void mix_position(std::vector<Candidate> & candidates, float lambda, const BlockSpan & block) {
-    const auto [lowest, highest] = std::minmax_element(candidates.begin(), candidates.end(),
-                                                       [](const Candidate & a, const Candidate & b) { return a.score < b.score; });
+    const auto [lowest, highest] =
+        std::minmax_element(candidates.begin(), candidates.end(),
+                            [](const Candidate & a, const Candidate & b) { return a.score < b.score; });
     const float low = lowest->score, range = highest->score - lowest->score;
     const auto  B = static_cast<float>(block.to - block.from);
     for (Candidate & c : candidates) {
@@ -44,8 +45,8 @@ void mix_position(std::vector<Candidate> & candidates, float lambda, const Block
 
 } // namespace
 
-void rank(std::vector<Candidate> & candidates, Algorithm algorithm, const GenerateParams & params, const BlockSpan & block,
-          const RandomSource & random, int32_t step) {
+void rank(std::vector<Candidate> & candidates, Algorithm algorithm, const GenerateParams & params,
+          const BlockSpan & block, const RandomSource & random, int32_t step) {
     if (candidates.empty()) {
         return;
     }
@@ -72,8 +73,8 @@ void rank(std::vector<Candidate> & candidates, Algorithm algorithm, const Genera
 }
 
 int32_t keep_above(std::vector<Candidate> & ranked, float threshold) {
-    const auto kept =
-        std::stable_partition(ranked.begin() + 1, ranked.end(), [&](const Candidate & c) { return c.prob >= threshold; });
+    const auto kept = std::stable_partition(ranked.begin() + 1, ranked.end(),
+                                            [&](const Candidate & c) { return c.prob >= threshold; });
     return static_cast<int32_t>(kept - ranked.begin());
 }
 
@@ -82,7 +83,8 @@ int32_t keep_above(std::vector<Candidate> & ranked, float threshold) {
 int32_t count_by_factor(const std::vector<Candidate> & ranked, float factor) {
     const auto last = static_cast<int32_t>(ranked.size()) - 1;
     int32_t    i    = 1;
-    while (i <= last && static_cast<double>(ranked[static_cast<size_t>(i)].prob) >= 1.0 - static_cast<double>(factor) / (i + 2)) {
+    while (i <= last &&
+           static_cast<double>(ranked[static_cast<size_t>(i)].prob) >= 1.0 - static_cast<double>(factor) / (i + 2)) {
         i++;
     }
     i = std::min(i, last); // the last index if none fails

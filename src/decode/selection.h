@@ -22,13 +22,14 @@ struct BlockSpan {
 
 // Sets the candidates' scores and sorts them, largest first, ties by position. With alg_temp > 0 the order is a draw without
 // replacement from softmax(score / alg_temp).
-void rank(std::vector<Candidate> & candidates, Algorithm algorithm, const GenerateParams & params, const BlockSpan & block,
-          const RandomSource & random, int32_t step);
+void rank(std::vector<Candidate> & candidates, Algorithm algorithm, const GenerateParams & params,
+          const BlockSpan & block, const RandomSource & random, int32_t step);
 
 // How many of the ranked candidates to write.
 // Fast-dLLM's threshold: brings the first and all others with at least that probability to the front.
 int32_t keep_above(std::vector<Candidate> & ranked, float threshold);
 int32_t count_by_factor(const std::vector<Candidate> & ranked, float factor); // Fast-dLLM: (n + 1)(1 − c_n) < factor
-int32_t count_by_entropy(const std::vector<Candidate> & ranked, float gamma); // EB-sampler: cumsum − cummax <= gamma, one at least
+int32_t count_by_entropy(const std::vector<Candidate> & ranked,
+                         float                          gamma); // EB-sampler: cumsum − cummax <= gamma, one at least
 
 } // namespace buoy

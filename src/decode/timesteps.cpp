@@ -25,8 +25,8 @@ int32_t count_of_step(int32_t n_masked, int32_t i, int32_t n_steps, float eps) {
 // origin: each position on its own, with the step's probability.
 int32_t count_drawn(std::vector<Candidate> & ranked, float probability) {
     // rank() drew uniform scores, so those above 1 − p are a draw with probability p
-    return static_cast<int32_t>(std::count_if(ranked.begin(), ranked.end(),
-                                              [&](const Candidate & c) { return c.score > 1.0f - probability; }));
+    return static_cast<int32_t>(
+        std::count_if(ranked.begin(), ranked.end(), [&](const Candidate & c) { return c.score > 1.0f - probability; }));
 }
 
 // Fast-dLLM's threshold for Dream: each step may look at a budget of the best; those below the threshold, but for the first, are
@@ -45,7 +45,7 @@ void denoise_budget(Canvas & canvas, const GenerateParams & params, int32_t n_st
             base = 0;
         }
         std::vector<Candidate> candidates = canvas.ask_all(positions);
-        rank(candidates, Algorithm::confidence, params, { canvas.first(), canvas.end() }, random, canvas.step());
+        rank(candidates, Algorithm::confidence, params, {canvas.first(), canvas.end()}, random, canvas.step());
         const int32_t budget = std::max(1, base + left);
         candidates.resize(std::min(candidates.size(), static_cast<size_t>(budget)));
         const int32_t n = keep_above(candidates, *params.threshold);
@@ -56,8 +56,8 @@ void denoise_budget(Canvas & canvas, const GenerateParams & params, int32_t n_st
 
 // One block of a shifted model with a cache: a full pass decides its first token (the row for it lies before the block), the
 // passes after that see the block and decide the others from rows inside it.
-void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, const BlockSpan & block,
-                           int32_t index, int32_t n_steps) {
+void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
+                           const BlockSpan & block, int32_t index, int32_t n_steps) {
     const RandomSource random(params.seed);
     const int32_t      reach = params.cache == DiffusionCache::dual ? block.to : canvas.end();
     int32_t            since = 0; // passes since the last full one
@@ -72,7 +72,9 @@ void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, co
             positions.resize(1);
         }
         const auto n_left = static_cast<int32_t>(positions.size());
-        const auto due    = opening || params.threshold ? 1 : i < n_steps - 1 ? count_of_step(n_left, i, n_steps, settings.eps) : n_left;
+        const auto due    = opening || params.threshold ? 1
+                            : i < n_steps - 1           ? count_of_step(n_left, i, n_steps, settings.eps)
+                                                        : n_left;
         if (due == 0) {
             canvas.commit({}, 0, index);
             continue;
@@ -80,7 +82,8 @@ void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, co
         since = full ? 1 : since + 1;
         std::vector<Candidate> candidates =
             canvas.ask(positions, full ? 0 : block.from, full ? canvas.end() : reach, KvUse::store);
-        rank(candidates, params.threshold ? Algorithm::confidence : settings.algorithm, params, block, random, canvas.step());
+        rank(candidates, params.threshold ? Algorithm::confidence : settings.algorithm, params, block, random,
+             canvas.step());
         canvas.commit(candidates, params.threshold ? keep_above(candidates, *params.threshold) : due, index);
     }
 }
@@ -104,7 +107,7 @@ void denoise_timesteps(Canvas & canvas, const DenoiseSettings & settings, const 
             continue;
         }
         std::vector<Candidate> candidates = canvas.ask_all(positions);
-        rank(candidates, settings.algorithm, params, { canvas.first(), canvas.end() }, random, canvas.step());
+        rank(candidates, settings.algorithm, params, {canvas.first(), canvas.end()}, random, canvas.step());
         const bool drawn = settings.algorithm == Algorithm::origin;
         canvas.commit(candidates, drawn ? count_drawn(candidates, share_of_step(i, n_steps, settings.eps)) : due, 0);
     }

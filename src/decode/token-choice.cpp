@@ -12,7 +12,8 @@ TokenChoice::TokenChoice(const GenerateParams & params, int32_t forbidden_id, Co
 
 bool TokenChoice::summary_is_enough() const {
     const bool filters = params_.top_k > 0 || params_.top_p < 1.0f || params_.min_p > 0.0f;
-    return params_.temperature == 0.0f && params_.logit_bias.empty() && (confidence_ == ConfidenceOf::model || !filters);
+    return params_.temperature == 0.0f && params_.logit_bias.empty() &&
+           (confidence_ == ConfidenceOf::model || !filters);
 }
 
 Candidate TokenChoice::choose(const RowSummary & row) const {
@@ -36,7 +37,7 @@ void TokenChoice::fill_items(const float * logits, int32_t n_vocab) {
         if (std::isnan(logits[id])) {
             fail_runtime("the model's output is not a number");
         }
-        items_[static_cast<size_t>(id)] = { id, logits[id], 0.0 };
+        items_[static_cast<size_t>(id)] = {id, logits[id], 0.0};
     }
     for (const auto & [id, bias] : params_.logit_bias) {
         items_[static_cast<size_t>(id)].logit += bias;
@@ -47,7 +48,8 @@ void TokenChoice::fill_items(const float * logits, int32_t n_vocab) {
     if (!std::isfinite(largest)) {
         fail_runtime("the model's output is not finite");
     }
-    const float inverse = confidence_ == ConfidenceOf::sampling && params_.temperature > 0.0f ? 1.0f / params_.temperature : 1.0f;
+    const float inverse =
+        confidence_ == ConfidenceOf::sampling && params_.temperature > 0.0f ? 1.0f / params_.temperature : 1.0f;
     for (Item & item : items_) {
         item.logit  = (item.logit - largest) * inverse;
         item.weight = std::exp(static_cast<double>(item.logit));
@@ -93,16 +95,18 @@ void TokenChoice::keep_likely() {
 // the same order.
 TokenChoice::Item TokenChoice::draw(int32_t step, int32_t position) const {
     const bool   tempered = confidence_ == ConfidenceOf::sampling;
-    const double inverse  = params_.temperature > 0.0f && !tempered ? 1.0 / static_cast<double>(params_.temperature) : 1.0;
-    Item         best     = { -1, 0.0f, 0.0 };
-    double       best_key = INFINITY;
+    const double inverse =
+        params_.temperature > 0.0f && !tempered ? 1.0 / static_cast<double>(params_.temperature) : 1.0;
+    Item   best     = {-1, 0.0f, 0.0};
+    double best_key = INFINITY;
     for (const Item & item : items_) {
         if (item.id == forbidden_) {
             continue;
         }
         double key = -static_cast<double>(item.logit) * inverse;
         if (params_.temperature > 0.0f) {
-            const double u = random_.uniform(static_cast<uint64_t>(step), static_cast<uint64_t>(position), static_cast<uint64_t>(item.id) + 1);
+            const double u = random_.uniform(static_cast<uint64_t>(step), static_cast<uint64_t>(position),
+                                             static_cast<uint64_t>(item.id) + 1);
             key += std::log(-std::log(u));
         }
         if (best.id < 0 || key < best_key || (key == best_key && item.id < best.id)) {

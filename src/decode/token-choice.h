@@ -30,7 +30,7 @@ public:
 private:
     struct Item {
         int32_t id;
-        float   logit; // after bias and temperature
+        float   logit;  // after bias and temperature
         double  weight; // exp(logit − largest)
     };
 

@@ -29,7 +29,7 @@ int32_t choose_n_threads(int32_t n_threads) {
 }
 
 bool device_has_flash(ggml_backend_dev_t device, const HParams & hp, const EngineParams & params) {
-    ggml_context_ptr ctx{ ggml_init({ ggml_tensor_overhead() * 8, nullptr, true }) };
+    ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
     const auto       kv_type = [](KvType type) { return type == KvType::q8_0 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16; };
     ggml_tensor *    q       = ggml_new_tensor_3d(ctx.get(), GGML_TYPE_F32, hp.head_dim, 32, hp.n_head);
     ggml_tensor *    k       = ggml_new_tensor_3d(ctx.get(), kv_type(params.type_k), hp.head_dim, 256, hp.n_head_kv);
@@ -64,8 +64,8 @@ GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & 
         }
         handles.push_back(backends_.back().get());
     }
-    sched_.reset(ggml_backend_sched_new(handles.data(), nullptr, static_cast<int>(handles.size()), Graph::node_limit(hp.n_layer),
-                                        false, true));
+    sched_.reset(ggml_backend_sched_new(handles.data(), nullptr, static_cast<int>(handles.size()),
+                                        Graph::node_limit(hp.n_layer), false, true));
     for (int32_t il = 0; il < hp.n_layer; il++) {
         const bool can = device_has_flash(model_->placement().device(il), hp, params);
         if (params.flash == FlashAttention::on && !can) {
@@ -92,7 +92,8 @@ void GgmlEngine::check(const ForwardRequest & request) const {
     const HParams & hp = model_->hparams();
     const size_t    S  = static_cast<size_t>(params_.n_streams);
     if (request.tokens.empty() || request.tokens.size() % S != 0) {
-        fail("a forward pass got ", request.tokens.size(), " tokens, expected a positive multiple of the ", S, " streams");
+        fail("a forward pass got ", request.tokens.size(), " tokens, expected a positive multiple of the ", S,
+             " streams");
     }
     const size_t T = request.tokens.size() / S;
     for (int32_t id : request.tokens) {
@@ -141,7 +142,10 @@ GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
     if (request.kv == KvUse::store) {
         const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);
         key.n_kv             = std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
-        key.masked           = true;
+        // where every key exists and may be seen there is nothing to mask
+        const bool all_open =
+            model_->info().traits.attention == AttentionKind::full && store_.n_filled_with(positions_) == key.n_kv;
+        key.masked = !all_open;
     } else {
         key.n_kv   = key.n_tokens;
         key.masked = model_->info().traits.attention != AttentionKind::full;
@@ -165,8 +169,8 @@ void GgmlEngine::prepare(const GraphKey & key) {
 }
 
 bool GgmlEngine::is_open(int32_t query, size_t column) const {
-    const bool stored = graph_->key().kv == KvUse::store;
-    const int32_t key = stored ? static_cast<int32_t>(column) : positions_[column];
+    const bool    stored = graph_->key().kv == KvUse::store;
+    const int32_t key    = stored ? static_cast<int32_t>(column) : positions_[column];
     if (stored && !store_.is_filled(key)) {
         return false;
     }
@@ -184,7 +188,8 @@ void GgmlEngine::set_mask(ggml_tensor * mask, const std::vector<int32_t> & query
     const ggml_fp16_t open   = ggml_fp32_to_fp16(0.0f);
     const ggml_fp16_t closed = ggml_fp32_to_fp16(-INFINITY);
 
-    mask_.resize(K * query_positions.size());
+    // rows beyond the queries fill a tile of the attention kernel; what they see does not matter
+    mask_.assign(K * static_cast<size_t>(mask->ne[1]), open);
     size_t at = 0;
     for (int32_t query : query_positions) {
         for (size_t column = 0; column < K; column++) {
@@ -195,10 +200,12 @@ void GgmlEngine::set_mask(ggml_tensor * mask, const std::vector<int32_t> & query
 }
 
 void GgmlEngine::set_inputs(const ForwardRequest & request) {
-    const GraphInputs & in = graph_->inputs();
-    const size_t        T  = positions_.size();
-    const size_t        S  = static_cast<size_t>(params_.n_streams);
-    const auto set_ints = [&](ggml_tensor * t) { ggml_backend_tensor_set(t, ints_.data(), 0, ints_.size() * sizeof(int32_t)); };
+    const GraphInputs & in       = graph_->inputs();
+    const size_t        T        = positions_.size();
+    const size_t        S        = static_cast<size_t>(params_.n_streams);
+    const auto          set_ints = [&](ggml_tensor * t) {
+        ggml_backend_tensor_set(t, ints_.data(), 0, ints_.size() * sizeof(int32_t));
+    };
 
     ggml_backend_tensor_set(in.tokens, request.tokens.data(), 0, request.tokens.size() * sizeof(int32_t));
     ints_.clear();
@@ -243,13 +250,17 @@ void GgmlEngine::set_inputs(const ForwardRequest & request) {
 const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
     check(request);
     positions_ = request.positions;
-    for (int32_t i = 0; request.positions.empty() && i < static_cast<int32_t>(request.tokens.size()) / params_.n_streams; i++) {
+    for (int32_t i = 0;
+         request.positions.empty() && i < static_cast<int32_t>(request.tokens.size()) / params_.n_streams; i++) {
         positions_.push_back(i);
     }
     const GraphKey key = make_key(request);
     if (key.n_rows == 0 && key.kv == KvUse::none && key.taps.empty()) { // nothing would be kept
         result_ = {};
         return result_;
+    }
+    if (request.kv == KvUse::store) {
+        store_.ensure_memory();
     }
     prepare(key);
     if (request.kv == KvUse::store) {
@@ -344,7 +355,8 @@ bool GgmlEngine::on_node(ggml_tensor * tensor, bool ask, void * self) {
 void GgmlEngine::finish_scores(float * row, int64_t n, int32_t query) const {
     const float scale = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
     for (int64_t column = 0; column < n; column++) {
-        row[column] = is_open(query, static_cast<size_t>(column)) ? row[column] * scale : -std::numeric_limits<float>::infinity();
+        row[column] =
+            is_open(query, static_cast<size_t>(column)) ? row[column] * scale : -std::numeric_limits<float>::infinity();
     }
 }
 
@@ -369,9 +381,9 @@ void GgmlEngine::deliver(const TapNode & node, const ForwardRequest & request) {
     ggml_backend_tensor_get(t, tap_data_.data(), 0, ggml_nbytes(t));
 
     // [inner, middle, outer, S] in ggml's order; which of them counts keys depends on the tap
-    std::array<int64_t, 4> ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] };
+    std::array<int64_t, 4> ne = {t->ne[0], t->ne[1], t->ne[2], t->ne[3]};
     if (tap == Tap::resid_post) { // [E, T·S]
-        ne = { t->ne[0], t->ne[1] / params_.n_streams, 1, params_.n_streams };
+        ne = {t->ne[0], t->ne[1] / params_.n_streams, 1, params_.n_streams};
     }
     std::array<int64_t, 4> kept = ne;
     if (tap == Tap::attn_scores || tap == Tap::pattern) {
@@ -396,7 +408,7 @@ void GgmlEngine::deliver(const TapNode & node, const ForwardRequest & request) {
         TapEvent event;
         event.point  = node.point;
         event.stream = static_cast<int32_t>(s);
-        event.shape  = { kept[2], kept[1], kept[0] };
+        event.shape  = {kept[2], kept[1], kept[0]};
         event.data   = tap_trimmed_.data();
         request.sink(event);
     }

@@ -22,21 +22,21 @@ public:
     EngineStats           stats() const override;
 
 private:
-    void     check(const ForwardRequest & request) const;
-    GraphKey make_key(const ForwardRequest & request) const;
-    void     prepare(const GraphKey & key);
-    void     set_inputs(const ForwardRequest & request);
-    void     set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions);
-    void     compute(const ForwardRequest & request);
-    void     read_outputs(const ForwardRequest & request);
-    void     read_summaries();
-    void     deliver(const TapNode & node, const ForwardRequest & request);
+    void        check(const ForwardRequest & request) const;
+    GraphKey    make_key(const ForwardRequest & request) const;
+    void        prepare(const GraphKey & key);
+    void        set_inputs(const ForwardRequest & request);
+    void        set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions);
+    void        compute(const ForwardRequest & request);
+    void        read_outputs(const ForwardRequest & request);
+    void        read_summaries();
+    void        deliver(const TapNode & node, const ForwardRequest & request);
     static bool on_node(ggml_tensor * tensor, bool ask, void * self);
 
-    void        finish_scores(float * row, int64_t n, int32_t query) const;
-    void        restore_head_order(float * head);
-    bool        is_open(int32_t query, size_t column) const; // may the query position see that column of the mask
-    int32_t     n_keys() const;                              // without padding
+    void    finish_scores(float * row, int64_t n, int32_t query) const;
+    void    restore_head_order(float * head);
+    bool    is_open(int32_t query, size_t column) const; // may the query position see that column of the mask
+    int32_t n_keys() const;                              // without padding
 
     std::unique_ptr<const Model>  model_;
     EngineParams                  params_;

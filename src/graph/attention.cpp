@@ -1,5 +1,5 @@
-#include "graph/kv-store.h"
 #include "graph/graph.h"
+#include "graph/kv-store.h"
 #include "model/model.h"
 
 #include <cmath>
@@ -8,57 +8,44 @@ namespace buoy {
 
 ggml_tensor * Graph::by_head(ggml_tensor * x) {
     const int64_t S = key_.n_streams;
-    x = ggml_reshape_4d(ctx_.get(), x, x->ne[0], x->ne[1], x->ne[2] / S, S); // [D, n, T, S]
-    return ggml_permute(ctx_.get(), x, 0, 2, 1, 3);                         // [D, T, n, S]
+    x               = ggml_reshape_4d(ctx_.get(), x, x->ne[0], x->ne[1], x->ne[2] / S, S); // [D, n, T, S]
+    return ggml_permute(ctx_.get(), x, 0, 2, 1, 3);                                        // [D, T, n, S]
 }
 
-void Graph::store_only(int32_t il, ggml_tensor * k, ggml_tensor * v) {
-    if (key_.kv == KvUse::store) {
-        ggml_build_forward_expand(graph_, store_->write(ctx_.get(), store_->k(il), k, inputs_.cells));
-        ggml_build_forward_expand(graph_, store_->write(ctx_.get(), store_->v(il), v, inputs_.cells));
-    }
-}
-
-ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v) {
-    // stored first, in full, so that reading the store below sees this request's keys
-    store_only(il, k, v);
-    q = by_head(q); // [D, Tq, H, S]
-    if (key_.kv == KvUse::store) {
-        k = store_->read(ctx_.get(), store_->k(il), key_.n_kv); // [D, K, Hkv, S]
-        v = store_->read(ctx_.get(), store_->v(il), key_.n_kv);
-    } else {
-        k = by_head(k);
-        v = by_head(v);
-    }
+ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q, const KeysValues & kv) {
+    const bool    stored = key_.kv == KvUse::store;
+    ggml_tensor * k = stored ? store_->read(ctx_.get(), store_->k(il), key_.n_kv) : by_head(kv.k); // [D, K, Hkv, S]
+    ggml_tensor * v = stored ? store_->read(ctx_.get(), store_->v(il), key_.n_kv) : by_head(kv.v);
+    q               = by_head(q); // [D, Tq, H, S]
     tap_copy(Tap::rot_q, il, q);
     tap_copy(Tap::rot_k, il, k);
     tap_copy(Tap::v, il, v);
 
-    ggml_tensor * mask    = rows_restricted(il) ? inputs_.mask_rows : inputs_.mask;
-    const bool    watched = key_.has_tap(Tap::pattern, il) || key_.has_tap(Tap::attn_scores, il);
-    return flash_[static_cast<size_t>(il)] && !watched ? flash_attention(q, k, v, mask) : plain_attention(il, q, k, v, mask);
+    const bool watched = key_.has_tap(Tap::pattern, il) || key_.has_tap(Tap::attn_scores, il);
+    return flash_[static_cast<size_t>(il)] && !watched ? flash_attention(q, k, v) : plain_attention(il, q, k, v);
 }
 
-ggml_tensor * Graph::plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask) {
+ggml_tensor * Graph::plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v) {
     ggml_context * ctx    = ctx_.get();
     ggml_tensor *  scores = ggml_mul_mat(ctx, k, q); // [K, Tq, H, S]
     ggml_prec_set_acc(scores, GGML_PREC_F32);
     tap(Tap::attn_scores, il, scores);
 
     const float   scale   = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
-    ggml_tensor * pattern = ggml_soft_max_ext(ctx, scores, mask, scale, 0.0f); // [K, Tq, H, S]
+    ggml_tensor * pattern = ggml_soft_max_ext(ctx, scores, rows_.mask, scale, 0.0f); // [K, Tq, H, S]
     tap(Tap::pattern, il, pattern);
 
     if (ggml_is_quantized(v->type)) {
         v = ggml_cast(ctx, v, GGML_TYPE_F32);
     }
-    v = ggml_cont(ctx, ggml_transpose(ctx, v));           // [K, D, Hkv, S]
-    ggml_tensor * mixed = ggml_mul_mat(ctx, v, pattern);  // [D, Tq, H, S]
-    mixed = ggml_permute(ctx, mixed, 0, 2, 1, 3);         // [D, H, Tq, S]
+    v                   = ggml_cont(ctx, ggml_transpose(ctx, v)); // [K, D, Hkv, S]
+    ggml_tensor * mixed = ggml_mul_mat(ctx, v, pattern);          // [D, Tq, H, S]
+    mixed               = ggml_permute(ctx, mixed, 0, 2, 1, 3);   // [D, H, Tq, S]
     return ggml_cont_2d(ctx, mixed, mixed->ne[0] * mixed->ne[1], mixed->ne[2] * mixed->ne[3]);
 }
 
-ggml_tensor * Graph::flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask) {
+// Rows that only fill a tile (tile_rows) are dropped again.
+ggml_tensor * Graph::flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v) {
     ggml_context * ctx = ctx_.get();
     if (k->type == GGML_TYPE_F32) {
         k = ggml_cast(ctx, k, GGML_TYPE_F16);
@@ -66,9 +53,18 @@ ggml_tensor * Graph::flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tens
     if (v->type == GGML_TYPE_F32) {
         v = ggml_cast(ctx, v, GGML_TYPE_F16);
     }
+    const int64_t n_rows = q->ne[1];
+    if (tile_rows(n_rows) > n_rows) {
+        q = ggml_pad(ctx, q, 0, static_cast<int>(tile_rows(n_rows) - n_rows), 0, 0);
+    }
     const float   scale = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
-    ggml_tensor * mixed = ggml_flash_attn_ext(ctx, q, k, v, mask, scale, 0.0f, 0.0f); // [D, H, Tq, S]
+    ggml_tensor * mixed = ggml_flash_attn_ext(ctx, q, k, v, rows_.mask, scale, 0.0f, 0.0f); // [D, H, Tq or a tile, S]
     ggml_prec_set_acc(mixed, GGML_PREC_F32);
+    if (mixed->ne[2] > n_rows) {
+        mixed = ggml_view_4d(ctx, mixed, mixed->ne[0], mixed->ne[1], n_rows, mixed->ne[3], mixed->nb[1], mixed->nb[2],
+                             mixed->nb[3], 0);
+        mixed = mixed->ne[3] > 1 ? ggml_cont(ctx, mixed) : mixed;
+    }
     return ggml_reshape_2d(ctx, mixed, mixed->ne[0] * mixed->ne[1], mixed->ne[2] * mixed->ne[3]);
 }
 

@@ -8,8 +8,14 @@ namespace buoy {
 
 class Graph;
 
-// The halves most decoder blocks are made of, residual connection included: [E, T·S] -> [E, T·S].
-ggml_tensor * self_attention(Graph & g, int32_t il, ggml_tensor * x);
-ggml_tensor * swiglu_ffn(Graph & g, int32_t il, ggml_tensor * x);
+// The parts most decoder blocks are made of. x is the residual stream, [E, n].
+struct KeysValues {
+    ggml_tensor * k = nullptr; // [D, Hkv, n], rotated
+    ggml_tensor * v = nullptr; // [D, Hkv, n]
+};
+
+KeysValues    attention_keys(Graph & g, int32_t il, ggml_tensor * x);
+ggml_tensor * attention_queries(Graph & g, int32_t il, ggml_tensor * x, const KeysValues & kv); // residual included
+ggml_tensor * swiglu_ffn(Graph & g, int32_t il, ggml_tensor * x);                               // residual included
 
 } // namespace buoy

@@ -8,18 +8,25 @@
 
 namespace buoy {
 
+namespace {
+
+constexpr int64_t n_pieces_max = 8; // of a long pass
+
+} // namespace
+
 bool GraphKey::operator==(const GraphKey & other) const {
     return n_tokens == other.n_tokens && n_streams == other.n_streams && n_rows == other.n_rows && n_kv == other.n_kv &&
-           masked == other.masked && cfg_scale == other.cfg_scale && kv == other.kv && output == other.output && taps == other.taps;
+           masked == other.masked && cfg_scale == other.cfg_scale && kv == other.kv && output == other.output &&
+           taps == other.taps;
 }
 
 bool GraphKey::has_tap(Tap tap, int32_t layer) const {
-    return std::find(taps.begin(), taps.end(), TapPoint{ tap, layer }) != taps.end();
+    return std::find(taps.begin(), taps.end(), TapPoint{tap, layer}) != taps.end();
 }
 
 size_t Graph::node_limit(int32_t n_layer) {
-    // a block takes about 35 nodes, with every tap on 15 more
-    return static_cast<size_t>(n_layer) * 64 + 256;
+    // a block takes about 40 nodes, with every tap on 15 more, and as many again for every further piece of a long pass
+    return static_cast<size_t>(n_layer) * 64 * n_pieces_max + 256;
 }
 
 size_t Graph::scratch_size(int32_t n_layer) {
@@ -30,18 +37,29 @@ size_t Graph::scratch_size(int32_t n_layer) {
 Graph::Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash,
              std::vector<uint8_t> & scratch)
     : model_(model), hp_(model.hparams()), key_(key), store_(store), flash_(flash) {
-    ctx_.reset(ggml_init({ scratch.size(), scratch.data(), true }));
+    ctx_.reset(ggml_init({scratch.size(), scratch.data(), true}));
     graph_ = ggml_new_graph_custom(ctx_.get(), node_limit(hp_.n_layer), false);
+    make_inputs();
 
-    for (const TapPoint & point : key_.taps) {
-        last_layer_tapped_ = last_layer_tapped_ || point.layer == hp_.n_layer - 1;
+    ggml_tensor * x = ggml_get_rows(ctx_.get(), model_.weights().embed, inputs_.tokens); // [E, T·S]
+    for (int32_t il = 0; il < hp_.n_layer; il++) {
+        const KeysValues kv = build_keys(il, x);
+        if (n_query_rows(il) == 0) { // nobody asked for a row: the last layer only had keys and values to store
+            return;
+        }
+        x = build_queries(il, x, kv);
+        tap(Tap::resid_post, il, x);
     }
+    build_head(x);
+}
+
+void Graph::make_inputs() {
     const int64_t n_all  = key_.n_tokens * key_.n_streams;
     const int64_t n_rows = key_.n_rows * key_.n_streams;
     inputs_.tokens       = input(GGML_TYPE_I32, n_all, 1, "tokens");
     inputs_.positions    = input(GGML_TYPE_I32, n_all, 1, "positions");
     if (key_.masked) {
-        inputs_.mask = input(GGML_TYPE_F16, key_.n_kv, key_.n_tokens, "mask");
+        inputs_.mask = input(GGML_TYPE_F16, key_.n_kv, tile_rows(key_.n_tokens), "mask");
     }
     if (key_.n_rows > 0 && key_.n_rows < key_.n_tokens) {
         inputs_.rows = input(GGML_TYPE_I32, n_rows, 1, "rows");
@@ -49,24 +67,89 @@ Graph::Graph(const Model & model, const GraphKey & key, KvStore * store, const s
     if (key_.n_rows > 0 && rows_restricted(hp_.n_layer - 1)) {
         inputs_.positions_rows = input(GGML_TYPE_I32, n_rows, 1, "positions_rows");
         if (key_.masked) {
-            inputs_.mask_rows = input(GGML_TYPE_F16, key_.n_kv, key_.n_rows, "mask_rows");
+            inputs_.mask_rows = input(GGML_TYPE_F16, key_.n_kv, tile_rows(key_.n_rows), "mask_rows");
         }
     }
     if (key_.kv == KvUse::store) {
         inputs_.cells = input(GGML_TYPE_I64, key_.n_tokens, 1, "cells");
     }
+}
 
-    ggml_tensor * x = ggml_get_rows(ctx_.get(), model_.weights().embed, inputs_.tokens); // [E, T·S]
-    for (int32_t il = 0; il < hp_.n_layer && x != nullptr; il++) {
-        x = model_.arch().attention(*this, il, x);
-        if (x != nullptr) {
-            x = model_.arch().ffn(*this, il, x);
-            tap(Tap::resid_post, il, x);
+// Long passes are built in equal pieces, so that their widest activations exist for one piece at a time. Taps want whole
+// tensors, and streams lie behind each other, so those are not divided.
+int64_t Graph::piece_size(int32_t il, int64_t n) const {
+    constexpr int64_t rows_per_piece = 512;
+    const int64_t     n_pieces       = std::min((n + rows_per_piece - 1) / rows_per_piece, n_pieces_max);
+    return key_.n_streams > 1 || is_tapped(il) ? n : (n + n_pieces - 1) / n_pieces;
+}
+
+// The rows attention computes for n: ggml's flash attention on a CPU works in tiles of 64 queries and is several times slower
+// below that, so a block's worth of rows is filled up to a tile.
+int64_t Graph::tile_rows(int64_t n) const {
+    constexpr int64_t tile = 64, worth_it = 10;
+    const bool        quantised =
+        key_.kv == KvUse::store && (ggml_is_quantized(store_->k(0)->type) || ggml_is_quantized(store_->v(0)->type));
+    const bool flash = std::find(flash_.begin(), flash_.end(), true) != flash_.end();
+    return flash && !quantised && n >= worth_it && n < tile ? tile : n;
+}
+
+// Restricts what rope() and attention() see to rows [first, first + n) of n_all.
+void Graph::enter(const Rows & rows, int64_t first, int64_t n, int64_t n_all) {
+    rows_ = rows;
+    if (n == n_all) {
+        return;
+    }
+    const auto at   = [first](const ggml_tensor * t, int dim) { return t->nb[dim] * static_cast<size_t>(first); };
+    rows_.positions = ggml_view_1d(ctx_.get(), rows.positions, n, at(rows.positions, 0));
+    if (rows.mask != nullptr) {
+        rows_.mask = ggml_view_2d(ctx_.get(), rows.mask, rows.mask->ne[0], n, rows.mask->nb[1], at(rows.mask, 1));
+    }
+    if (rows.cells != nullptr) {
+        rows_.cells = ggml_view_1d(ctx_.get(), rows.cells, n, at(rows.cells, 0));
+    }
+}
+
+KeysValues Graph::build_keys(int32_t il, ggml_tensor * x) {
+    const Rows    all   = {inputs_.positions, inputs_.mask, inputs_.cells};
+    const int64_t n_all = x->ne[1];
+    const int64_t piece =
+        key_.kv == KvUse::store ? piece_size(il, n_all) : n_all; // keys that are not stored must stay together
+    KeysValues kv;
+    for (int64_t first = 0; first < n_all; first += piece) {
+        const int64_t n = std::min(piece, n_all - first);
+        ggml_tensor * part =
+            n == n_all ? x : ggml_view_2d(ctx_.get(), x, x->ne[0], n, x->nb[1], x->nb[1] * static_cast<size_t>(first));
+        enter(all, first, n, n_all);
+        kv = model_.arch().keys(*this, il, part);
+        if (key_.kv == KvUse::store) {
+            ggml_build_forward_expand(graph_, store_->write(ctx_.get(), store_->k(il), kv.k, rows_.cells));
+            ggml_build_forward_expand(graph_, store_->write(ctx_.get(), store_->v(il), kv.v, rows_.cells));
         }
     }
-    if (x != nullptr) {
-        build_head(x);
+    return kv;
+}
+
+ggml_tensor * Graph::build_queries(int32_t il, ggml_tensor * x, const KeysValues & kv) {
+    Rows wanted = {inputs_.positions, inputs_.mask, nullptr};
+    if (rows_restricted(il)) {
+        x      = ggml_get_rows(ctx_.get(), x, inputs_.rows); // [E, R·S]
+        wanted = {inputs_.positions_rows, inputs_.mask_rows, nullptr};
     }
+    const int64_t n_all = x->ne[1];
+    const int64_t piece = piece_size(il, n_all);
+    if (piece == n_all) {
+        enter(wanted, 0, n_all, n_all);
+        return model_.arch().ffn(*this, il, model_.arch().queries(*this, il, x, kv));
+    }
+    for (int64_t first = 0; first < n_all; first += piece) {
+        const int64_t n    = std::min(piece, n_all - first);
+        ggml_tensor * part = ggml_view_2d(ctx_.get(), x, x->ne[0], n, x->nb[1], x->nb[1] * static_cast<size_t>(first));
+        enter(wanted, first, n, n_all);
+        ggml_tensor * done = model_.arch().ffn(*this, il, model_.arch().queries(*this, il, part, kv));
+        // a piece's rows are read by nobody else in this layer, so its result takes their place
+        ggml_build_forward_expand(graph_, ggml_cpy(ctx_.get(), done, part));
+    }
+    return x;
 }
 
 ggml_tensor * Graph::input(ggml_type type, int64_t ne0, int64_t ne1, const char * name) {
@@ -76,8 +159,12 @@ ggml_tensor * Graph::input(ggml_type type, int64_t ne0, int64_t ne1, const char 
     return t;
 }
 
+bool Graph::is_tapped(int32_t il) const {
+    return std::any_of(key_.taps.begin(), key_.taps.end(), [il](const TapPoint & point) { return point.layer == il; });
+}
+
 bool Graph::rows_restricted(int32_t il) const {
-    return il == hp_.n_layer - 1 && key_.n_rows < key_.n_tokens && !last_layer_tapped_;
+    return il == hp_.n_layer - 1 && key_.n_rows < key_.n_tokens && !is_tapped(il);
 }
 
 int64_t Graph::n_query_rows(int32_t il) const {
@@ -106,28 +193,18 @@ ggml_tensor * Graph::heads(ggml_tensor * x) {
     return ggml_reshape_3d(ctx_.get(), x, hp_.head_dim, x->ne[0] / hp_.head_dim, x->ne[1]);
 }
 
-ggml_tensor * Graph::query_rows(int32_t il, ggml_tensor * x) {
-    return rows_restricted(il) ? ggml_get_rows(ctx_.get(), x, inputs_.rows) : x;
-}
-
-ggml_tensor * Graph::rope(int32_t il, ggml_tensor * x, ggml_tensor * positions) {
+ggml_tensor * Graph::rope(int32_t il, ggml_tensor * x) {
     const RopeParams & r = hp_.rope;
-    return ggml_rope_ext(ctx_.get(), x, positions, layer(il).rope_factors, r.n_dims,
-                         r.kind == RopeKind::neox ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL, r.n_ctx_orig, r.freq_base,
-                         r.freq_scale, r.ext_factor, r.attn_factor, r.beta_fast, r.beta_slow);
+    return ggml_rope_ext(ctx_.get(), x, rows_.positions, layer(il).rope_factors, r.n_dims,
+                         r.kind == RopeKind::neox ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL, r.n_ctx_orig,
+                         r.freq_base, r.freq_scale, r.ext_factor, r.attn_factor, r.beta_fast, r.beta_slow);
 }
-
-ggml_tensor * Graph::rope_q(int32_t il, ggml_tensor * q) {
-    return rope(il, q, rows_restricted(il) ? inputs_.positions_rows : inputs_.positions);
-}
-
-ggml_tensor * Graph::rope_k(int32_t il, ggml_tensor * k) { return rope(il, k, inputs_.positions); }
 
 void Graph::tap(Tap kind, int32_t il, ggml_tensor * x) {
     if (key_.has_tap(kind, il)) {
         ggml_set_name(x, tap_name(kind, il).c_str());
         ggml_build_forward_expand(graph_, x);
-        taps_.push_back({ { kind, il }, x });
+        taps_.push_back({{kind, il}, x});
     }
 }
 
@@ -174,12 +251,12 @@ void Graph::build_summary() {
     const int64_t  n      = logits->ne[1];
     const int64_t  V      = logits->ne[0];
 
-    ggml_tensor * probs  = ggml_soft_max(ctx, logits);                 // [V, R·S]
-    outputs_.top_ids     = ggml_top_k(ctx, logits, V > 1 ? 2 : 1);     // [2, R·S]
-    outputs_.top_logits  = ggml_get_rows(ctx, ggml_reshape_3d(ctx, logits, 1, V, n), outputs_.top_ids);
-    outputs_.top_probs   = ggml_get_rows(ctx, ggml_reshape_3d(ctx, probs, 1, V, n), outputs_.top_ids);
-    outputs_.mean_logit  = ggml_sum_rows(ctx, ggml_mul(ctx, probs, logits));
-    for (ggml_tensor * t : { outputs_.top_ids, outputs_.top_logits, outputs_.top_probs, outputs_.mean_logit }) {
+    ggml_tensor * probs = ggml_soft_max(ctx, logits);             // [V, R·S]
+    outputs_.top_ids    = ggml_top_k(ctx, logits, V > 1 ? 2 : 1); // [2, R·S]
+    outputs_.top_logits = ggml_get_rows(ctx, ggml_reshape_3d(ctx, logits, 1, V, n), outputs_.top_ids);
+    outputs_.top_probs  = ggml_get_rows(ctx, ggml_reshape_3d(ctx, probs, 1, V, n), outputs_.top_ids);
+    outputs_.mean_logit = ggml_sum_rows(ctx, ggml_mul(ctx, probs, logits));
+    for (ggml_tensor * t : {outputs_.top_ids, outputs_.top_logits, outputs_.top_probs, outputs_.mean_logit}) {
         ggml_set_output(t);
         ggml_build_forward_expand(graph_, t);
     }

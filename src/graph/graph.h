@@ -81,22 +81,31 @@ public:
     ggml_tensor *        linear(const Linear & part, ggml_tensor * x);
     ggml_tensor *        add(ggml_tensor * a, ggml_tensor * b);
     ggml_tensor *        swiglu(ggml_tensor * gate, ggml_tensor * up);
-    ggml_tensor *        heads(ggml_tensor * x);                  // [n·D, T·S] -> [D, n, T·S]
-    ggml_tensor *        query_rows(int32_t il, ggml_tensor * x); // in the last layer only what was asked for
-    ggml_tensor *        rope_q(int32_t il, ggml_tensor * q);
-    ggml_tensor *        rope_k(int32_t il, ggml_tensor * k);
+    ggml_tensor *        heads(ggml_tensor * x);            // [n·D, T·S] -> [D, n, T·S]
+    ggml_tensor *        rope(int32_t il, ggml_tensor * x); // at the positions of the rows being built
 
-    // q [D, H, Tq·S], k and v [D, Hkv, T·S] -> [H·D, Tq·S]; stores k and v when the request says so.
-    ggml_tensor * attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
-    // The part of it that remains when nobody asked for a row of this layer.
-    void store_only(int32_t il, ggml_tensor * k, ggml_tensor * v);
+    // q [D, H, n] against the keys given or stored -> [H·D, n]
+    ggml_tensor * attention(int32_t il, ggml_tensor * q, const KeysValues & kv);
 
 private:
+    // The rows being built: all of a pass, those asked for in the last layer, or a piece of them.
+    struct Rows {
+        ggml_tensor * positions = nullptr; // i32 [n]
+        ggml_tensor * mask      = nullptr; // f16 [K, n per stream or more], null where nothing is hidden
+        ggml_tensor * cells     = nullptr; // i64 [n]
+    };
+
     bool          rows_restricted(int32_t il) const;
+    bool          is_tapped(int32_t il) const;
+    void          make_inputs();
     ggml_tensor * input(ggml_type type, int64_t ne0, int64_t ne1, const char * name);
-    ggml_tensor * rope(int32_t il, ggml_tensor * x, ggml_tensor * positions);
-    ggml_tensor * plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask);
-    ggml_tensor * flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask);
+    KeysValues    build_keys(int32_t il, ggml_tensor * x);
+    ggml_tensor * build_queries(int32_t il, ggml_tensor * x, const KeysValues & kv);
+    void          enter(const Rows & rows, int64_t first, int64_t n, int64_t n_all);
+    int64_t       piece_size(int32_t il, int64_t n) const;
+    int64_t       tile_rows(int64_t n) const;
+    ggml_tensor * plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
+    ggml_tensor * flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
     ggml_tensor * by_head(ggml_tensor * x); // [D, n, T·S] -> [D, T, n, S]
     void          tap(Tap kind, int32_t il, ggml_tensor * x);
     void          tap_copy(Tap kind, int32_t il, ggml_tensor * x);
@@ -113,7 +122,7 @@ private:
     GraphInputs               inputs_;
     GraphOutputs              outputs_;
     std::vector<TapNode>      taps_;
-    bool                      last_layer_tapped_ = false;
+    Rows                      rows_; // being built
 };
 
 } // namespace buoy

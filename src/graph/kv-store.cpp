@@ -36,31 +36,50 @@ void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) 
 
 KvStore::KvStore(const HParams & hp, const Placement & placement, const EngineParams & params, int32_t n_ctx)
     : head_dim_(hp.head_dim), n_head_kv_(hp.n_head_kv), n_ctx_(n_ctx), filled_(static_cast<size_t>(n_ctx), false) {
-    for (KvType type : { params.type_k, params.type_v }) {
+    for (KvType type : {params.type_k, params.type_v}) {
         if (hp.head_dim % ggml_blck_size(kv_ggml_type(type)) != 0) {
-            fail("the K/V store can't be q8_0 for this model: its head dimension ", hp.head_dim, " is not a multiple of 32");
+            fail("the K/V store can't be q8_0 for this model: its head dimension ", hp.head_dim,
+                 " is not a multiple of 32");
         }
     }
     std::map<ggml_backend_dev_t, ggml_context *> contexts;
     for (int32_t il = 0; il < hp.n_layer; il++) {
         ggml_context *& ctx = contexts[placement.device(il)];
         if (ctx == nullptr) {
-            contexts_.emplace_back(ggml_init({ ggml_tensor_overhead() * static_cast<size_t>(hp.n_layer) * 2, nullptr, true }));
-            ctx = contexts_.back().get();
+            ctx = ggml_init({ggml_tensor_overhead() * static_cast<size_t>(hp.n_layer) * 2, nullptr, true});
+            contexts_.emplace_back(placement.device(il), ctx);
         }
-        k_.push_back(ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_k), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
-        v_.push_back(ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_v), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
+        k_.push_back(
+            ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_k), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
+        v_.push_back(
+            ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_v), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
     }
-    for (const auto & [device, ctx] : contexts) {
-        check_memory(device, ctx, n_ctx);
-        buffers_.emplace_back(ggml_backend_alloc_ctx_tensors_from_buft(ctx, ggml_backend_dev_buffer_type(device)));
-        if (!buffers_.back()) {
-            fail_runtime("out of memory: ", ggml_backend_dev_name(device), " can't hold the K/V store of ", n_ctx,
+    for (const auto & [device, ctx] : contexts_) {
+        check_memory(device, ctx.get(), n_ctx);
+    }
+}
+
+void KvStore::ensure_memory() {
+    for (size_t i = buffers_.size(); i < contexts_.size(); i++) {
+        const auto & [device, ctx] = contexts_[i];
+        ggml_backend_buffer_ptr buffer(
+            ggml_backend_alloc_ctx_tensors_from_buft(ctx.get(), ggml_backend_dev_buffer_type(device)));
+        if (!buffer) {
+            fail_runtime("out of memory: ", ggml_backend_dev_name(device), " can't hold the K/V store of ", n_ctx_,
                          " positions; a smaller context (-c) needs less");
         }
         // a masked key still takes part in 0·k, so never-written cells must hold numbers
-        ggml_backend_buffer_clear(buffers_.back().get(), 0);
+        ggml_backend_buffer_clear(buffer.get(), 0);
+        buffers_.push_back(std::move(buffer));
     }
+}
+
+int32_t KvStore::n_filled_with(const std::vector<int32_t> & positions) const {
+    auto n = static_cast<int32_t>(std::count(filled_.begin(), filled_.end(), true));
+    for (int32_t position : positions) {
+        n += is_filled(position) ? 0 : 1;
+    }
+    return n;
 }
 
 size_t KvStore::n_bytes() const {
@@ -74,7 +93,7 @@ size_t KvStore::n_bytes() const {
 void KvStore::fill(const std::vector<int32_t> & positions) {
     for (int32_t position : positions) {
         filled_[static_cast<size_t>(position)] = true;
-        length_ = std::max(length_, position + 1);
+        length_                                = std::max(length_, position + 1);
     }
 }
 
@@ -89,7 +108,7 @@ void KvStore::truncate(int32_t first) {
 
 ggml_tensor * KvStore::write(ggml_context * ctx, ggml_tensor * cells_of, ggml_tensor * x, ggml_tensor * cells) const {
     const int64_t S = cells_of->ne[2];
-    x = ggml_reshape_3d(ctx, x, head_dim_ * n_head_kv_, x->ne[2] / S, S); // [Hkv·D, T, S]
+    x               = ggml_reshape_3d(ctx, x, head_dim_ * n_head_kv_, x->ne[2] / S, S); // [Hkv·D, T, S]
     return ggml_set_rows(ctx, cells_of, x, cells);
 }
 

@@ -17,7 +17,7 @@ std::string npy_header(const std::vector<int64_t> & shape) {
         dict += ' ';
     }
     dict += '\n';
-    std::string header = { '\x93', 'N', 'U', 'M', 'P', 'Y', '\x01', '\x00' };
+    std::string header = {'\x93', 'N', 'U', 'M', 'P', 'Y', '\x01', '\x00'};
     header += static_cast<char>(dict.size() & 0xff);
     header += static_cast<char>(dict.size() >> 8);
     return header + dict;

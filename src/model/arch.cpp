@@ -7,7 +7,7 @@ namespace buoy {
 namespace {
 
 const std::array<const Arch *, 5> & all_archs() {
-    static const std::array<const Arch *, 5> archs = { &arch_llada, &arch_dream, &arch_llama, &arch_qwen2, &arch_qwen3 };
+    static const std::array<const Arch *, 5> archs = {&arch_llada, &arch_dream, &arch_llama, &arch_qwen2, &arch_qwen3};
     return archs;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "graph/blocks.h"
 #include "model/hparams.h"
 #include "model/weights.h"
 
@@ -11,7 +12,7 @@ namespace buoy {
 class Graph;
 class WeightLoader;
 
-// One architecture: what it assumes, which tensors it has, and the two halves of its block.
+// One architecture: what it assumes, which tensors it has, and the parts of its block.
 // Embedding, the loop over blocks and the LM head are common to all (graph/graph.cpp).
 struct Arch {
     const char * name;
@@ -19,9 +20,9 @@ struct Arch {
 
     void (*load_layer)(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer);
 
-    // Both take and return the residual stream, [E, T·S]. In the last layer the attention half keeps only the rows
-    // somebody asked for, and returns null when there are none.
-    ggml_tensor * (*attention)(Graph & g, int32_t il, ggml_tensor * x);
+    // Keys and values are made of all rows; queries and FFN of those somebody needs, which may come in several pieces.
+    KeysValues (*keys)(Graph & g, int32_t il, ggml_tensor * x);
+    ggml_tensor * (*queries)(Graph & g, int32_t il, ggml_tensor * x, const KeysValues & kv);
     ggml_tensor * (*ffn)(Graph & g, int32_t il, ggml_tensor * x);
 };
 

@@ -22,7 +22,8 @@ template <typename... Args>
 }
 
 // A number of the file in [min, max]; what fits a double may not fit a float.
-float read_float(const GgufFile & file, const std::string & key, double fallback, double min = -1e30, double max = 1e30) {
+float read_float(const GgufFile & file, const std::string & key, double fallback, double min = -1e30,
+                 double max = 1e30) {
     const double value = file.get_float(key).value_or(fallback);
     if (!(value >= min && value <= max)) {
         fail_key(file, key, "expected ", min, " to ", max, ", found ", value);
@@ -45,8 +46,8 @@ RopeParams read_rope(const GgufFile & file, const std::string & arch, const HPar
                           ? read_dim(file, key + "scaling.original_context_length")
                           : hp.n_ctx_train;
     if (rope.n_dims > hp.head_dim || rope.n_dims % 2 != 0) {
-        fail_key(file, key + "dimension_count", "expected an even number up to the head dimension ", hp.head_dim, ", found ",
-                 rope.n_dims);
+        fail_key(file, key + "dimension_count", "expected an even number up to the head dimension ", hp.head_dim,
+                 ", found ", rope.n_dims);
     }
 
     // scale_linear is the old name of the factor
@@ -85,7 +86,7 @@ int32_t read_n_vocab(const GgufFile & file) {
     }
     // <arch>.vocab_size is not asked: it is stale in some published files, and these rows are what is multiplied
     const std::string rows_text = concat("the ", n_rows, " rows of tensor '", name_embd, "'");
-    const uint64_t n_tokens = file.array_size(key_tokens).value_or(0);
+    const uint64_t    n_tokens  = file.array_size(key_tokens).value_or(0);
     if (n_tokens > static_cast<uint64_t>(n_rows)) {
         fail_key(file, key_tokens, "expected no more tokens than ", rows_text, ", found ", n_tokens);
     }
@@ -113,13 +114,14 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
     const std::string key = arch + ".";
 
     HParams hp;
-    hp.n_embd      = read_dim(file, key + "embedding_length");
-    hp.n_layer     = read_dim(file, key + "block_count");
-    hp.n_ff        = read_dim(file, key + "feed_forward_length");
-    hp.n_head      = read_dim(file, key + "attention.head_count");
-    hp.n_head_kv   = file.has(key + "attention.head_count_kv") ? read_dim(file, key + "attention.head_count_kv") : hp.n_head;
-    hp.n_ctx_train = static_cast<int32_t>(
-        file.require_int(key + "context_length", 1, std::numeric_limits<int32_t>::max()));
+    hp.n_embd  = read_dim(file, key + "embedding_length");
+    hp.n_layer = read_dim(file, key + "block_count");
+    hp.n_ff    = read_dim(file, key + "feed_forward_length");
+    hp.n_head  = read_dim(file, key + "attention.head_count");
+    hp.n_head_kv =
+        file.has(key + "attention.head_count_kv") ? read_dim(file, key + "attention.head_count_kv") : hp.n_head;
+    hp.n_ctx_train =
+        static_cast<int32_t>(file.require_int(key + "context_length", 1, std::numeric_limits<int32_t>::max()));
     file.require_float(key + "attention.layer_norm_rms_epsilon");
     hp.norm_eps = read_float(file, key + "attention.layer_norm_rms_epsilon", 0.0, 0.0, 1.0);
 
@@ -135,12 +137,13 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
         fail_key(file, key + "attention.head_count", "expected a divisor of embedding_length ", hp.n_embd, ", found ",
                  hp.n_head);
     }
-    hp.head_dim = file.has(key + "attention.key_length") ? read_dim(file, key + "attention.key_length")
-                                                         : hp.n_embd / hp.n_head;
+    hp.head_dim =
+        file.has(key + "attention.key_length") ? read_dim(file, key + "attention.key_length") : hp.n_embd / hp.n_head;
     if (file.has(key + "attention.value_length")) {
         const int32_t value_length = read_dim(file, key + "attention.value_length");
         if (value_length != hp.head_dim) {
-            fail_key(file, key + "attention.value_length", "expected the key length ", hp.head_dim, ", found ", value_length);
+            fail_key(file, key + "attention.value_length", "expected the key length ", hp.head_dim, ", found ",
+                     value_length);
         }
     }
     hp.rope    = read_rope(file, arch, hp, defaults.rope);
@@ -164,8 +167,9 @@ Traits read_traits(const GgufFile & file, const std::string & arch, const ArchDe
     if (traits.attention != AttentionKind::causal && traits.mask_id < 0) {
         fail_key(file, key_mask_id, "missing, expected the token that a diffusion model denoises");
     }
-    traits.shift = traits.attention == AttentionKind::causal ||
-                   file.get_bool("diffusion.shift_logits").value_or(defaults.shift && defaults.attention != AttentionKind::causal);
+    traits.shift =
+        traits.attention == AttentionKind::causal ||
+        file.get_bool("diffusion.shift_logits").value_or(defaults.shift && defaults.attention != AttentionKind::causal);
     return traits;
 }
 

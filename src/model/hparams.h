@@ -25,15 +25,15 @@ struct RopeParams {
 
 // The numbers a forward pass is built from. T, K, … of the legend are per request; these are per model.
 struct HParams {
-    int32_t    n_vocab   = 0; // V
-    int32_t    n_embd    = 0; // E
-    int32_t    n_layer   = 0; // L
-    int32_t    n_head    = 0; // H
-    int32_t    n_head_kv = 0; // Hkv
-    int32_t    head_dim  = 0; // D
-    int32_t    n_ff      = 0; // F
+    int32_t    n_vocab     = 0; // V
+    int32_t    n_embd      = 0; // E
+    int32_t    n_layer     = 0; // L
+    int32_t    n_head      = 0; // H
+    int32_t    n_head_kv   = 0; // Hkv
+    int32_t    head_dim    = 0; // D
+    int32_t    n_ff        = 0; // F
     int32_t    n_ctx_train = 0;
-    float      norm_eps  = 0.0f;
+    float      norm_eps    = 0.0f;
     RopeParams rope;
 };
 

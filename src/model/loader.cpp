@@ -31,7 +31,7 @@ std::string shape_text(const std::vector<int64_t> & shape) {
 }
 
 std::vector<int64_t> tensor_shape(const GgufTensor & tensor) {
-    return { tensor.ne.begin(), tensor.ne.begin() + tensor.n_dims };
+    return {tensor.ne.begin(), tensor.ne.begin() + tensor.n_dims};
 }
 
 // Shapes agree when they differ at most by trailing ones.
@@ -54,8 +54,8 @@ ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
         case WeightUse::add: return ggml_add(ctx, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, w->ne[0], n_rows), w);
         case WeightUse::rope:
             return ggml_rope_ext(ctx, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 2 * w->ne[0], 1, n_rows),
-                                 ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_rows), w, static_cast<int>(2 * w->ne[0]), 0, 0,
-                                 10000.0f, 1.0f, 0.0f, 1.0f, 32.0f, 1.0f);
+                                 ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_rows), w, static_cast<int>(2 * w->ne[0]), 0,
+                                 0, 10000.0f, 1.0f, 0.0f, 1.0f, 32.0f, 1.0f);
     }
     return nullptr;
 }
@@ -75,13 +75,14 @@ const GgufTensor * WeightLoader::look_up(const std::string & name, const std::ve
     const GgufTensor * tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
         if (must) {
-            fail(printable(file_.paths()[0]), ": tensor ", quoted(name), ": missing, expected shape ", shape_text(shape));
+            fail(printable(file_.paths()[0]), ": tensor ", quoted(name), ": missing, expected shape ",
+                 shape_text(shape));
         }
         return nullptr;
     }
     const auto fail_tensor = [&](const std::string & expected, const std::string & found) {
-        fail(printable(file_.paths()[static_cast<size_t>(tensor->file)]), ": tensor ", quoted(name), ": expected ", expected,
-             ", found ", found);
+        fail(printable(file_.paths()[static_cast<size_t>(tensor->file)]), ": tensor ", quoted(name), ": expected ",
+             expected, ", found ", found);
     };
     if (!same_shape(*tensor, shape)) {
         fail_tensor("shape " + shape_text(shape), shape_text(tensor_shape(*tensor)));
@@ -97,11 +98,13 @@ const GgufTensor * WeightLoader::look_up(const std::string & name, const std::ve
     return tensor;
 }
 
-ggml_tensor * WeightLoader::required(const char * name, std::initializer_list<int64_t> shape, WeightUse use, int32_t il) {
+ggml_tensor * WeightLoader::required(const char * name, std::initializer_list<int64_t> shape, WeightUse use,
+                                     int32_t il) {
     return declare(look_up(layer_name(name, il), shape, use, true), 0, shape, use, il);
 }
 
-ggml_tensor * WeightLoader::optional(const char * name, std::initializer_list<int64_t> shape, WeightUse use, int32_t il) {
+ggml_tensor * WeightLoader::optional(const char * name, std::initializer_list<int64_t> shape, WeightUse use,
+                                     int32_t il) {
     const GgufTensor * source = look_up(layer_name(name, il), shape, use, false);
     return source == nullptr ? nullptr : declare(source, 0, shape, use, il);
 }
@@ -109,21 +112,22 @@ ggml_tensor * WeightLoader::optional(const char * name, std::initializer_list<in
 Linear WeightLoader::linear(const char * base, int64_t n_in, int64_t n_out, int32_t il) {
     const std::string name = base;
     Linear            part;
-    part.w     = required((name + ".weight").c_str(), { n_in, n_out }, WeightUse::matmul, il);
-    part.bias  = optional((name + ".bias").c_str(), { n_out }, WeightUse::add, il);
-    part.scale = optional((name + ".scale").c_str(), { 1 }, WeightUse::multiply, il);
+    part.w     = required((name + ".weight").c_str(), {n_in, n_out}, WeightUse::matmul, il);
+    part.bias  = optional((name + ".bias").c_str(), {n_out}, WeightUse::add, il);
+    part.scale = optional((name + ".scale").c_str(), {1}, WeightUse::multiply, il);
     return part;
 }
 
 Linear WeightLoader::fused_part(int32_t il, int64_t n_in, int64_t n_out, int64_t row_first, int64_t row_count) {
     const std::string  base = layer_name("blk.%d.attn_qkv", il);
-    const GgufTensor * w    = look_up(base + ".weight", { n_in, n_out }, WeightUse::matmul, true);
-    const GgufTensor * bias = look_up(base + ".bias", { n_out }, WeightUse::add, false);
+    const GgufTensor * w    = look_up(base + ".weight", {n_in, n_out}, WeightUse::matmul, true);
+    const GgufTensor * bias = look_up(base + ".bias", {n_out}, WeightUse::add, false);
 
     Linear part;
-    part.w = declare(w, ggml_row_size(w->type, n_in) * static_cast<size_t>(row_first), { n_in, row_count }, WeightUse::matmul, il);
+    part.w = declare(w, ggml_row_size(w->type, n_in) * static_cast<size_t>(row_first), {n_in, row_count},
+                     WeightUse::matmul, il);
     if (bias != nullptr) {
-        part.bias = declare(bias, sizeof(float) * static_cast<size_t>(row_first), { row_count }, WeightUse::add, il);
+        part.bias = declare(bias, sizeof(float) * static_cast<size_t>(row_first), {row_count}, WeightUse::add, il);
     }
     return part;
 }
@@ -131,12 +135,12 @@ Linear WeightLoader::fused_part(int32_t il, int64_t n_in, int64_t n_out, int64_t
 void WeightLoader::attention(int32_t il, const HParams & hp, LayerWeights & layer) {
     const int64_t E = hp.n_embd, n_q = int64_t(hp.head_dim) * hp.n_head, n_kv = int64_t(hp.head_dim) * hp.n_head_kv;
 
-    layer.attn_norm = required("blk.%d.attn_norm.weight", { E }, WeightUse::multiply, il);
+    layer.attn_norm = required("blk.%d.attn_norm.weight", {E}, WeightUse::multiply, il);
     if (file_.find_tensor(layer_name("blk.%d.attn_qkv.weight", il)) != nullptr) {
         const int64_t n_all = n_q + 2 * n_kv; // the rows of Q, then of K, then of V
-        layer.q = fused_part(il, E, n_all, 0, n_q);
-        layer.k = fused_part(il, E, n_all, n_q, n_kv);
-        layer.v = fused_part(il, E, n_all, n_q + n_kv, n_kv);
+        layer.q             = fused_part(il, E, n_all, 0, n_q);
+        layer.k             = fused_part(il, E, n_all, n_q, n_kv);
+        layer.v             = fused_part(il, E, n_all, n_q + n_kv, n_kv);
     } else {
         layer.q = linear("blk.%d.attn_q", E, n_q, il);
         layer.k = linear("blk.%d.attn_k", E, n_kv, il);
@@ -146,7 +150,7 @@ void WeightLoader::attention(int32_t il, const HParams & hp, LayerWeights & laye
 }
 
 void WeightLoader::swiglu(int32_t il, const HParams & hp, LayerWeights & layer) {
-    layer.ffn_norm = required("blk.%d.ffn_norm.weight", { hp.n_embd }, WeightUse::multiply, il);
+    layer.ffn_norm = required("blk.%d.ffn_norm.weight", {hp.n_embd}, WeightUse::multiply, il);
     layer.gate     = linear("blk.%d.ffn_gate", hp.n_embd, hp.n_ff, il);
     layer.up       = linear("blk.%d.ffn_up", hp.n_embd, hp.n_ff, il);
     layer.down     = linear("blk.%d.ffn_down", hp.n_ff, hp.n_embd, il);
@@ -160,11 +164,11 @@ void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, Lay
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const {
     const auto candidates = placement_.buffer_types(il, use_repack_ && use == WeightUse::matmul);
     for (const auto & [device, buft] : candidates) {
-        ggml_context_ptr ctx{ ggml_init({ ggml_tensor_overhead() * 8, nullptr, true }) };
-        ggml_tensor *    w = ggml_dup_tensor(ctx.get(), like);
+        ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
+        ggml_tensor *    w  = ggml_dup_tensor(ctx.get(), like);
         ggml_tensor *    op = sample_op(ctx.get(), w, use);
         // repacked layouts are recognised by the buffer a weight is in, so it gets an empty one for the question
-        ggml_backend_buffer_ptr empty{ ggml_backend_buft_alloc_buffer(buft, 0) };
+        ggml_backend_buffer_ptr empty{ggml_backend_buft_alloc_buffer(buft, 0)};
         w->buffer = empty.get();
         if (ggml_backend_dev_supports_op(device, op)) {
             return buft;
@@ -177,33 +181,33 @@ ggml_context * WeightLoader::context(ggml_backend_buffer_type_t buft) {
     ggml_context_ptr & ctx = contexts_[buft];
     if (!ctx) {
         // each tensor once as it is or in three parts, and once more for a tied head or another device's RoPE factors
-        ctx.reset(ggml_init({ ggml_tensor_overhead() * (file_.tensors().size() * 4 + 8), nullptr, true }));
+        ctx.reset(ggml_init({ggml_tensor_overhead() * (file_.tensors().size() * 4 + 8), nullptr, true}));
     }
     return ctx.get();
 }
 
 ggml_tensor * WeightLoader::declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape,
                                     WeightUse use, int32_t il) {
-    ggml_context_ptr scratch{ ggml_init({ ggml_tensor_overhead() * 2, nullptr, true }) };
+    ggml_context_ptr scratch{ggml_init({ggml_tensor_overhead() * 2, nullptr, true})};
     const bool       as_f16 = unpack_ && use == WeightUse::matmul && ggml_is_quantized(source->type);
     const ggml_type  type   = as_f16 ? GGML_TYPE_F16 : source->type;
     ggml_tensor *    like   = ggml_new_tensor(scratch.get(), type, static_cast<int>(shape.size()), shape.data());
     ggml_backend_buffer_type_t buft = choose_buffer(like, use, il);
 
-    ggml_tensor *& tensor = declared_[{ source, skip, buft, type }];
+    ggml_tensor *& tensor = declared_[{source, skip, buft, type}];
     if (tensor == nullptr) {
         tensor = ggml_dup_tensor(context(buft), like);
         ggml_set_name(tensor, source->name.c_str());
-        pending_[buft].push_back({ tensor, source, skip });
+        pending_[buft].push_back({tensor, source, skip});
     }
     return tensor;
 }
 
 // Lets the weights of one buffer type point into the mapped files. What can't (alignment, device) is left for place_copied.
 void WeightLoader::place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & memory) const {
-    const auto & devices = placement_.devices();
-    const auto   device  = std::find_if(devices.begin(), devices.end(),
-                                        [&](ggml_backend_dev_t dev) { return ggml_backend_dev_buffer_type(dev) == buft; });
+    const auto &           devices = placement_.devices();
+    const auto             device  = std::find_if(devices.begin(), devices.end(),
+                                                  [&](ggml_backend_dev_t dev) { return ggml_backend_dev_buffer_type(dev) == buft; });
     ggml_backend_dev_props props{};
     if (device != devices.end()) {
         ggml_backend_dev_get_props(*device, &props);
@@ -228,8 +232,9 @@ void WeightLoader::place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & 
             continue;
         }
         FileMapping mapping = file_.file(index).map();
-        auto *      base    = const_cast<uint8_t *>(mapping.data()); // ggml has one pointer type; weights are never written
-        ggml_backend_buffer_ptr buffer{ ggml_backend_dev_buffer_from_host_ptr(*device, base + first, last - first, largest) };
+        auto * base = const_cast<uint8_t *>(mapping.data()); // ggml has one pointer type; weights are never written
+        ggml_backend_buffer_ptr buffer{
+            ggml_backend_dev_buffer_from_host_ptr(*device, base + first, last - first, largest)};
         if (!buffer) {
             continue;
         }
@@ -253,7 +258,7 @@ void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & 
     if (group.empty()) {
         return;
     }
-    ggml_backend_buffer_ptr buffer{ ggml_backend_alloc_ctx_tensors_from_buft(contexts_.at(buft).get(), buft) };
+    ggml_backend_buffer_ptr buffer{ggml_backend_alloc_ctx_tensors_from_buft(contexts_.at(buft).get(), buft)};
     if (!buffer) {
         fail_runtime(printable(file_.paths()[0]), ": out of memory: the weights need ", (needed >> 20) + 1, " MiB of ",
                      ggml_backend_buft_name(buft));

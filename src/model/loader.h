@@ -58,19 +58,21 @@ private:
     using Key = std::tuple<const GgufTensor *, uint64_t, ggml_backend_buffer_type_t, ggml_type>;
 
     // The tensor of that name if the file has it; throws where its shape differs or its type does not fit the use.
-    const GgufTensor * look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use, bool must) const;
-    ggml_tensor * declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape, WeightUse use, int32_t il);
+    const GgufTensor * look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use,
+                               bool must) const;
+    ggml_tensor * declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape, WeightUse use,
+                          int32_t il);
     Linear        fused_part(int32_t il, int64_t n_in, int64_t n_out, int64_t row_first, int64_t row_count);
     ggml_backend_buffer_type_t choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const;
     ggml_context *             context(ggml_backend_buffer_type_t buft);
     void                       place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & memory) const;
     void                       place_copied(ggml_backend_buffer_type_t buft, WeightMemory & memory) const;
 
-    const GgufFile &  file_;
-    const Placement & placement_;
-    bool              use_mmap_;
-    bool              use_repack_;
-    bool              unpack_;
+    const GgufFile &                                           file_;
+    const Placement &                                          placement_;
+    bool                                                       use_mmap_;
+    bool                                                       use_repack_;
+    bool                                                       unpack_;
     std::map<ggml_backend_buffer_type_t, ggml_context_ptr>     contexts_;
     std::map<ggml_backend_buffer_type_t, std::vector<Pending>> pending_;
     std::map<Key, ggml_tensor *>                               declared_;

@@ -33,12 +33,13 @@ Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & param
     }
 
     WeightLoader loader(file, placement_, params, choose_unpack(file, placement_, params));
-    weights_.embed       = loader.required("token_embd.weight", { hp.n_embd, hp.n_vocab }, WeightUse::lookup, -1);
-    weights_.output_norm = loader.required("output_norm.weight", { hp.n_embd }, WeightUse::multiply, hp.n_layer);
+    weights_.embed       = loader.required("token_embd.weight", {hp.n_embd, hp.n_vocab}, WeightUse::lookup, -1);
+    weights_.output_norm = loader.required("output_norm.weight", {hp.n_embd}, WeightUse::multiply, hp.n_layer);
     // without a head of its own a model reads its embedding backwards
     const bool tied = file.find_tensor("output.weight") == nullptr;
-    weights_.output = tied ? Linear{ loader.required("token_embd.weight", { hp.n_embd, hp.n_vocab }, WeightUse::matmul, hp.n_layer) }
-                           : loader.linear("output", hp.n_embd, hp.n_vocab, hp.n_layer);
+    weights_.output =
+        tied ? Linear{loader.required("token_embd.weight", {hp.n_embd, hp.n_vocab}, WeightUse::matmul, hp.n_layer)}
+             : loader.linear("output", hp.n_embd, hp.n_vocab, hp.n_layer);
     weights_.layers.resize(static_cast<size_t>(hp.n_layer));
     for (int32_t il = 0; il < hp.n_layer; il++) {
         arch.load_layer(loader, hp, il, weights_.layers[static_cast<size_t>(il)]);

@@ -75,12 +75,13 @@ Placement::Placement(const ModelParams & params, int32_t n_layer) {
     }
     const std::vector<ggml_backend_dev_t> gpus = choose_gpus(params);
     if (gpus.empty() && params.n_gpu_layers > 0 && params.log) {
-        params.log(LogLevel::warn, concat("-ngl ", params.n_gpu_layers, " has no effect: no GPU device was found, running on the CPU"));
+        params.log(LogLevel::warn,
+                   concat("-ngl ", params.n_gpu_layers, " has no effect: no GPU device was found, running on the CPU"));
     }
 
     // the last n_gpu layers and the head, divided over the GPUs by their free memory
     const int32_t n_slots = n_layer + 1;
-    const int32_t n_gpu   = gpus.empty() ? 0 : params.n_gpu_layers < 0 ? n_slots : std::min(params.n_gpu_layers, n_slots);
+    const int32_t n_gpu = gpus.empty() ? 0 : params.n_gpu_layers < 0 ? n_slots : std::min(params.n_gpu_layers, n_slots);
     std::vector<double> share_end;
     double              total = 0.0;
     for (ggml_backend_dev_t dev : gpus) {
@@ -109,7 +110,7 @@ ggml_backend_dev_t Placement::device(int32_t il) const {
 }
 
 std::vector<std::pair<ggml_backend_dev_t, ggml_backend_buffer_type_t>> Placement::buffer_types(int32_t il,
-                                                                                             bool    repack) const {
+                                                                                               bool    repack) const {
     std::vector<std::pair<ggml_backend_dev_t, ggml_backend_buffer_type_t>> types;
     if (device(il) != cpu_) {
         types.emplace_back(device(il), ggml_backend_dev_buffer_type(device(il)));
@@ -117,7 +118,8 @@ std::vector<std::pair<ggml_backend_dev_t, ggml_backend_buffer_type_t>> Placement
     if (repack) {
         auto * get_extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
             ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu_), "ggml_backend_dev_get_extra_bufts"));
-        for (auto * extra = get_extra != nullptr ? get_extra(cpu_) : nullptr; extra != nullptr && *extra != nullptr; extra++) {
+        for (auto * extra = get_extra != nullptr ? get_extra(cpu_) : nullptr; extra != nullptr && *extra != nullptr;
+             extra++) {
             types.emplace_back(cpu_, *extra);
         }
     }

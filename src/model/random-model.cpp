@@ -55,16 +55,17 @@ ggml_type type_by_name(const std::string & name) {
 
 std::vector<Matrix> plan(const RandomModel & m) {
     const ggml_type type = type_by_name(m.type);
-    const int64_t   E = m.n_embd, F = m.n_ff, V = m.n_vocab, n_q = int64_t(m.head_dim) * m.n_head, n_kv = int64_t(m.head_dim) * m.n_head_kv;
+    const int64_t   E = m.n_embd, F = m.n_ff, V = m.n_vocab, n_q = int64_t(m.head_dim) * m.n_head,
+                  n_kv = int64_t(m.head_dim) * m.n_head_kv;
 
     std::vector<Matrix> all;
-    const auto matrix = [&](const std::string & name, int64_t n_in, int64_t n_out) {
+    const auto          matrix = [&](const std::string & name, int64_t n_in, int64_t n_out) {
         // rows that don't fill a quantisation block stay in f16, as converters do it
         const ggml_type fitting = n_in % ggml_blck_size(type) == 0 ? type : GGML_TYPE_F16;
-        all.push_back({ name + ".weight", fitting, { n_in, n_out }, 0.0f, 1.0f / std::sqrt(static_cast<float>(n_in)) });
+        all.push_back({name + ".weight", fitting, {n_in, n_out}, 0.0f, 1.0f / std::sqrt(static_cast<float>(n_in))});
     };
     const auto vector = [&](const std::string & name, int64_t n, float mean) {
-        all.push_back({ name, GGML_TYPE_F32, { n }, mean, 0.1f });
+        all.push_back({name, GGML_TYPE_F32, {n}, mean, 0.1f});
     };
     matrix("token_embd", E, V);
     vector("output_norm.weight", E, 1.0f);
@@ -100,13 +101,13 @@ std::string byte_token(int byte, int & n_moved) {
     const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
     const int  code      = printable ? byte : 0x100 + n_moved++;
     if (code < 0x80) {
-        return { static_cast<char>(code) };
+        return {static_cast<char>(code)};
     }
-    return { static_cast<char>(0xc0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3f)) };
+    return {static_cast<char>(0xc0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3f))};
 }
 
 void set_tokenizer(GgufWriter & header, const RandomModel & m, bool diffusion) {
-    constexpr int32_t normal = 1, control = 3;
+    constexpr int32_t        normal = 1, control = 3;
     std::vector<std::string> tokens;
     std::vector<int32_t>     types;
     int                      n_moved = 0;
@@ -114,8 +115,8 @@ void set_tokenizer(GgufWriter & header, const RandomModel & m, bool diffusion) {
         tokens.push_back(byte_token(byte, n_moved));
         types.push_back(normal);
     }
-    tokens.insert(tokens.end(), { "th", "he", "<|bos|>", "<|eos|>", "<|mask|>" });
-    types.insert(types.end(), { normal, normal, control, control, control });
+    tokens.insert(tokens.end(), {"th", "he", "<|bos|>", "<|eos|>", "<|mask|>"});
+    types.insert(types.end(), {normal, normal, control, control, control});
     for (int32_t id = static_cast<int32_t>(tokens.size()); id < m.n_vocab; id++) {
         tokens.push_back("<w" + std::to_string(id) + ">");
         types.push_back(normal);
@@ -124,12 +125,12 @@ void set_tokenizer(GgufWriter & header, const RandomModel & m, bool diffusion) {
     header.set("tokenizer.ggml.pre", "gpt-2");
     header.set("tokenizer.ggml.tokens", tokens);
     header.set("tokenizer.ggml.token_type", types);
-    header.set("tokenizer.ggml.merges", std::vector<std::string>{ "t h", "h e" });
-    header.set("tokenizer.ggml.bos_token_id", uint32_t{ 258 });
-    header.set("tokenizer.ggml.eos_token_id", uint32_t{ 259 });
+    header.set("tokenizer.ggml.merges", std::vector<std::string>{"t h", "h e"});
+    header.set("tokenizer.ggml.bos_token_id", uint32_t{258});
+    header.set("tokenizer.ggml.eos_token_id", uint32_t{259});
     header.set("tokenizer.ggml.add_bos_token", false);
     if (diffusion) {
-        header.set("tokenizer.ggml.mask_token_id", uint32_t{ 260 });
+        header.set("tokenizer.ggml.mask_token_id", uint32_t{260});
     }
     if (m.chat) {
         header.set("tokenizer.chat_template", "{{ messages[-1]['content'] }}");
@@ -195,13 +196,14 @@ void write_matrix(PendingFile & file, const Matrix & matrix, Random & random) {
 
 RandomModel parse_random_model(const std::string & spec) {
     RandomModel m;
-    const auto  colon = spec.find(':');
-    m.arch            = spec.substr(0, colon);
-    m.n_embd          = 0;
-    int32_t seed = 1, tied = 0, chat = 0;
+    const auto  colon                           = spec.find(':');
+    m.arch                                      = spec.substr(0, colon);
+    m.n_embd                                    = 0;
+    int32_t                                seed = 1, tied = 0, chat = 0;
     const std::map<std::string, int32_t *> numbers = {
-        { "E", &m.n_embd },   { "L", &m.n_layer }, { "H", &m.n_head }, { "HKV", &m.n_head_kv },   { "D", &m.head_dim }, { "FF", &m.n_ff },
-        { "V", &m.n_vocab }, { "C", &m.n_ctx },   { "B", &m.block_length }, { "SEED", &seed }, { "TIED", &tied }, { "CHAT", &chat },
+        {"E", &m.n_embd},       {"L", &m.n_layer}, {"H", &m.n_head},  {"HKV", &m.n_head_kv},
+        {"D", &m.head_dim},     {"FF", &m.n_ff},   {"V", &m.n_vocab}, {"C", &m.n_ctx},
+        {"B", &m.block_length}, {"SEED", &seed},   {"TIED", &tied},   {"CHAT", &chat},
     };
     std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
     while (!rest.empty()) {
@@ -217,16 +219,17 @@ RandomModel parse_random_model(const std::string & spec) {
         }
         const auto number = numbers.find(key);
         if (number == numbers.end()) {
-            fail("model ", quoted(spec), ": unknown part ", quoted(part), ", known are E L H HKV D FF V C B SEED TYPE TIED CHAT");
+            fail("model ", quoted(spec), ": unknown part ", quoted(part),
+                 ", known are E L H HKV D FF V C B SEED TYPE TIED CHAT");
         }
         const auto result = std::from_chars(value.data(), value.data() + value.size(), *number->second);
         if (result.ec != std::errc() || result.ptr != value.data() + value.size() || *number->second < 0) {
             fail("model ", quoted(spec), ": ", quoted(part), " is not a number");
         }
     }
-    m.seed = static_cast<uint64_t>(seed);
-    m.tied = tied != 0;
-    m.chat = chat != 0;
+    m.seed   = static_cast<uint64_t>(seed);
+    m.tied   = tied != 0;
+    m.chat   = chat != 0;
     m.n_embd = m.n_embd > 0 ? m.n_embd : 64;
     return m;
 }

@@ -17,7 +17,8 @@ bool choose_unpack(const GgufFile & file, const Placement & placement, const Mod
     uint64_t n_unpacked = 0, n_stored = 0;
     for (const GgufTensor & tensor : file.tensors()) {
         if (ggml_is_quantized(tensor.type)) {
-            n_unpacked += static_cast<uint64_t>(tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3]) * sizeof(ggml_fp16_t);
+            n_unpacked +=
+                static_cast<uint64_t>(tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3]) * sizeof(ggml_fp16_t);
             n_stored += tensor.size;
         }
     }

@@ -15,11 +15,11 @@ struct Linear {
 
 // One decoder block. An architecture fills what it has; the rest stays null.
 struct LayerWeights {
-    ggml_tensor * attn_norm = nullptr; // [E]
-    Linear        q, k, v;             // E -> H·D, Hkv·D, Hkv·D
-    Linear        o;                   // H·D -> E
-    ggml_tensor * q_norm = nullptr;    // [D], per-head norm before RoPE
-    ggml_tensor * k_norm = nullptr;    // [D]
+    ggml_tensor * attn_norm = nullptr;    // [E]
+    Linear        q, k, v;                // E -> H·D, Hkv·D, Hkv·D
+    Linear        o;                      // H·D -> E
+    ggml_tensor * q_norm       = nullptr; // [D], per-head norm before RoPE
+    ggml_tensor * k_norm       = nullptr; // [D]
     ggml_tensor * rope_factors = nullptr; // [D/2], Llama-3 style frequency divisors
 
     ggml_tensor * ffn_norm = nullptr; // [E]

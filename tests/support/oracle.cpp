@@ -36,7 +36,7 @@ std::vector<int32_t> Oracle::ids(const std::string & tensor) const {
     const auto *         entry = file.find(tensor);
     std::vector<int64_t> values(static_cast<size_t>(entry->n_elements()));
     file.read(*entry, 0, values.data(), values.size() * sizeof(int64_t));
-    return { values.begin(), values.end() };
+    return {values.begin(), values.end()};
 }
 
 double nmse(const std::vector<float> & actual, const std::vector<float> & expected) {

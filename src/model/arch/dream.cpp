@@ -6,6 +6,8 @@
 
 namespace buoy {
 
-const Arch arch_dream = { "dream", { RopeKind::neox, AttentionKind::full, true }, load_dense_layer, self_attention, swiglu_ffn };
+const Arch arch_dream = {"dream",           {RopeKind::neox, AttentionKind::full, true},
+                         load_dense_layer,  attention_keys,
+                         attention_queries, swiglu_ffn};
 
 } // namespace buoy
