@@ -253,7 +253,7 @@ OutType parse_outtype(const std::string & name) {
             return type;
         }
     }
-    fail("output type ", buoy::quoted(name), " is not known; known: f32, f16, bf16, q8_0");
+    fail("output type ", in_quotes(name), " is not known; known: f32, f16, bf16, q8_0");
 }
 
 void convert_hf(const ConvertOptions & options) {

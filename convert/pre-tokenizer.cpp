@@ -55,7 +55,7 @@ const std::vector<KnownPre> & known_pres() {
     for (const KnownPre & pre : known_pres()) {
         known += concat(known.empty() ? "" : ", ", pre.name);
     }
-    fail(tokenizer.path(), ": ", what, " of an unknown kind: ", buoy::quoted(shown, 300), "; known are ", known,
+    fail(tokenizer.path(), ": ", what, " of an unknown kind: ", in_quotes(shown, 300), "; known are ", known,
          " and Llama-2 style BPE with byte fallback");
 }
 

@@ -74,7 +74,7 @@ std::optional<int32_t> find_by_text(const std::string & kind, const Sources & fr
         if (found != ids.end()) {
             return found->second;
         }
-        warn(log, concat((*file)->path(), ": the ", kind, " token ", buoy::quoted(*text),
+        warn(log, concat((*file)->path(), ": the ", kind, " token ", in_quotes(*text),
                          " is not in the vocabulary, ignored"));
     }
     return std::nullopt;
@@ -203,7 +203,7 @@ bool is_added(Tokenizer & out, const std::string & kind, const std::optional<std
         out.special_ids.emplace(kind, ids.at(*by_template)); // keeps an id that is already known
         added = out.special_ids.at(kind) == ids.at(*by_template);
         if (!added) {
-            warn(log, concat(from.tokenizer.path(), ": the post-processor adds ", buoy::quoted(*by_template),
+            warn(log, concat(from.tokenizer.path(), ": the post-processor adds ", in_quotes(*by_template),
                              ", which is not the ", kind, " token, ignored"));
         }
     }

@@ -118,11 +118,11 @@ private:
             expected.push_back(size_of(rule.cols));
         }
         if (tensor.shape != expected) {
-            fail(path_of(tensor), ": tensor ", buoy::quoted(tensor.name), " has shape ", shape_text(tensor.shape),
+            fail(path_of(tensor), ": tensor ", in_quotes(tensor.name), " has shape ", shape_text(tensor.shape),
                  ", the config makes it ", shape_text(expected));
         }
         if (tensor.dtype != "F32" && tensor.dtype != "F16" && tensor.dtype != "BF16") {
-            fail(path_of(tensor), ": tensor ", buoy::quoted(tensor.name), " is ", tensor.dtype,
+            fail(path_of(tensor), ": tensor ", in_quotes(tensor.name), " is ", tensor.dtype,
                  ", expected F32, F16 or BF16");
         }
         used_.insert(tensor.name);
@@ -143,7 +143,7 @@ private:
         if (n_cols % ggml_blck_size(type_) == 0) {
             return type_;
         }
-        warn(concat("tensor ", buoy::quoted(tensor.name), ": rows of ", n_cols, " do not fill blocks of ",
+        warn(concat("tensor ", in_quotes(tensor.name), ": rows of ", n_cols, " do not fill blocks of ",
                     ggml_blck_size(type_), ", kept as f16"));
         return GGML_TYPE_F16;
     }
@@ -172,7 +172,7 @@ private:
             if (embedding != nullptr && head != nullptr) {
                 used_.insert(head->name);
                 if (!equal(*embedding, *head)) {
-                    warn(concat("tensor ", buoy::quoted(head->name), " differs from ", buoy::quoted(embedding->name),
+                    warn(concat("tensor ", in_quotes(head->name), " differs from ", in_quotes(embedding->name),
                                 ", but the config ties them; the embedding is used for both"));
                 }
             }
@@ -223,7 +223,7 @@ private:
                 continue;
             }
             if (ends_with(".bias") && used_.count(name.substr(0, name.size() - 4) + "weight") != 0) {
-                fail(path_of(tensor), ": tensor ", buoy::quoted(name), " has no place in architecture ", mapping_.arch);
+                fail(path_of(tensor), ": tensor ", in_quotes(name), " has no place in architecture ", mapping_.arch);
             }
             extra.push_back(name);
         }

@@ -20,11 +20,11 @@ constexpr float  SCORE_UNMERGED  = -1e6F; // below every merge's
 
 int64_t checked_id(const Json & id, const std::string & text, int64_t n_vocab, const HfJson & file) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) {
-        fail(file.path(), ": the id of token ", buoy::quoted(text), " is not a 32-bit number");
+        fail(file.path(), ": the id of token ", in_quotes(text), " is not a 32-bit number");
     }
     const int64_t value = id.get<int64_t>();
     if (value >= n_vocab) {
-        fail(file.path(), ": token ", buoy::quoted(text), " has id ", value, ", the embedding has ", n_vocab, " rows");
+        fail(file.path(), ": token ", in_quotes(text), " has id ", value, ", the embedding has ", n_vocab, " rows");
     }
     return value;
 }
@@ -39,7 +39,7 @@ void put_token(Tokenizer & out, std::vector<bool> & taken, int64_t id, const std
         fail(file.path(), ": token ", id, " contains a NUL, which GGUF readers can't hold");
     }
     if (taken[i] && out.tokens[i] != text) {
-        fail(file.path(), ": id ", id, " belongs to ", buoy::quoted(out.tokens[i]), " and to ", buoy::quoted(text));
+        fail(file.path(), ": id ", id, " belongs to ", in_quotes(out.tokens[i]), " and to ", in_quotes(text));
     }
     taken[i]      = true;
     out.tokens[i] = text;
@@ -104,7 +104,7 @@ std::unordered_map<std::string, int32_t> index_tokens(const Tokenizer & tokenize
     for (size_t i = 0; i < tokenizer.tokens.size(); ++i) {
         const auto [at, fresh] = ids.emplace(tokenizer.tokens[i], static_cast<int32_t>(i));
         if (!fresh) {
-            fail(file.path(), ": tokens ", at->second, " and ", i, " are both ", buoy::quoted(tokenizer.tokens[i]));
+            fail(file.path(), ": tokens ", at->second, " and ", i, " are both ", in_quotes(tokenizer.tokens[i]));
         }
     }
     return ids;
@@ -140,7 +140,7 @@ Pair read_merge(const Json & merge, size_t rank, const HfJson & file) {
             return {text.substr(0, space), text.substr(space + 1)};
         }
     }
-    fail(file.path(), ": merge ", rank, " is not a pair: ", buoy::quoted(merge.dump()));
+    fail(file.path(), ": merge ", rank, " is not a pair: ", in_quotes(merge.dump()));
 }
 
 // Byte-level BPE keeps the merges. libllama's "llama" tokenizer merges by the score of the result instead, so there a
@@ -159,7 +159,7 @@ void read_merges(Tokenizer & out, const std::unordered_map<std::string, int32_t>
         const auto [left, right] = read_merge(merge, rank, file);
         const auto joined        = ids.find(left + right);
         if (ids.count(left) == 0 || ids.count(right) == 0 || joined == ids.end()) {
-            fail(file.path(), ": merge ", rank, " of ", buoy::quoted(left), " and ", buoy::quoted(right),
+            fail(file.path(), ": merge ", rank, " of ", in_quotes(left), " and ", in_quotes(right),
                  ": the vocabulary lacks a part or the result");
         }
         if (spm) {
@@ -167,7 +167,7 @@ void read_merges(Tokenizer & out, const std::unordered_map<std::string, int32_t>
             score         = std::max(score, -static_cast<float>(rank));
         } else if (left.empty() || right.empty() || left.find(' ') != std::string::npos ||
                    right.find(' ') != std::string::npos) {
-            fail(file.path(), ": merge ", rank, " of ", buoy::quoted(left), " and ", buoy::quoted(right),
+            fail(file.path(), ": merge ", rank, " of ", in_quotes(left), " and ", in_quotes(right),
                  ": an empty part or one with a space");
         } else {
             out.merges.push_back(concat(left, ' ', right));

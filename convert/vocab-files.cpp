@@ -26,7 +26,7 @@ std::pair<Json, Json> rules_of_class(const std::string & name, const std::string
         gpt2["use_regex"] = true;
         return {gpt2, nullptr};
     }
-    fail(path, ": tokenizer class ", buoy::quoted(name),
+    fail(path, ": tokenizer class ", in_quotes(name),
          " is not known without a tokenizer.json; known: DreamTokenizer, Qwen2Tokenizer, GPT2Tokenizer");
 }
 
@@ -55,7 +55,7 @@ Json read_added(const HfJson & tokenizer_config) {
     for (const auto & [id, entry] : decoder->items()) {
         const bool number = !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == std::string::npos;
         if (!number || !entry.is_object()) {
-            fail(tokenizer_config.path(), ": 'added_tokens_decoder' has an entry ", buoy::quoted(id),
+            fail(tokenizer_config.path(), ": 'added_tokens_decoder' has an entry ", in_quotes(id),
                  ", expected ids and objects");
         }
         Json token  = entry;

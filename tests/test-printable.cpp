@@ -8,7 +8,7 @@ TEST_CASE("printable text passes through") {
     CHECK(printable("") == "");
     CHECK(printable("blk.0.attn_q.weight") == "blk.0.attn_q.weight");
     CHECK(printable("\u00e9 \u4e16 \U0001f6df") == "\u00e9 \u4e16 \U0001f6df");
-    CHECK(quoted("key") == "'key'");
+    CHECK(in_quotes("key") == "'key'");
 }
 
 TEST_CASE("control characters are escaped") {
@@ -33,5 +33,5 @@ TEST_CASE("invalid UTF-8 is escaped byte by byte") {
 TEST_CASE("long text is cut") {
     CHECK(printable(std::string(100, 'a'), 10) == "aaaaaaaaaa...");
     CHECK(printable(std::string(10, 'a'), 10) == "aaaaaaaaaa");
-    CHECK(quoted(std::string(5000, 'a')).size() < 120);
+    CHECK(in_quotes(std::string(5000, 'a')).size() < 120);
 }

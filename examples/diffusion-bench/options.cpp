@@ -102,7 +102,7 @@ void finish(Options & o, const Typed & typed) {
     if (!typed.output.empty()) {
         const auto format = format_names.find(typed.output);
         if (format == format_names.end()) {
-            buoy::fail("-o: ", buoy::quoted(typed.output), " is unknown, expected md, csv, json or jsonl");
+            buoy::fail("-o: ", buoy::in_quotes(typed.output), " is unknown, expected md, csv, json or jsonl");
         }
         o.format = format->second;
     }

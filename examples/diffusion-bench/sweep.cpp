@@ -16,7 +16,7 @@ template <typename T> T parse_number(const char * what, const std::string & text
     T          number = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
     if (result.ec != std::errc() || result.ptr != text.data() + text.size() || !(number >= low && number <= high)) {
-        buoy::fail(what, ": ", buoy::quoted(text), " is no number from ", low, " to ", high);
+        buoy::fail(what, ": ", buoy::in_quotes(text), " is no number from ", low, " to ", high);
     }
     return number;
 }
@@ -30,7 +30,7 @@ template <typename T> T parse_name(const char * what, const std::string & text, 
         for (const auto & [name, value] : names) {
             known += (known.empty() ? "" : ", ") + name;
         }
-        buoy::fail(what, ": ", buoy::quoted(text), " is unknown, expected one of ", known);
+        buoy::fail(what, ": ", buoy::in_quotes(text), " is unknown, expected one of ", known);
     }
     return found->second;
 }
@@ -126,7 +126,7 @@ std::vector<std::string> split_list(const std::string & flag, const std::string 
         const size_t comma = std::min(text.find(',', from), text.size());
         parts.push_back(text.substr(from, comma - from));
         if (parts.back().empty()) {
-            buoy::fail(flag, ": ", buoy::quoted(text), " has an empty part");
+            buoy::fail(flag, ": ", buoy::in_quotes(text), " has an empty part");
         }
         from = comma + 1;
     }

@@ -116,7 +116,7 @@ private:
         } else if (message == "/help") {
             std::fputs(help_text, stderr);
         } else if (message.size() > 1 && message[0] == '/' && message.find_first_of(" \n/", 1) == std::string::npos) {
-            std::fprintf(stderr, "unknown command %s, /help lists them\n", buoy::quoted(message).c_str());
+            std::fprintf(stderr, "unknown command %s, /help lists them\n", buoy::in_quotes(message).c_str());
         } else if (message.find_first_not_of(" \t\r\n") != std::string::npos) {
             ask(message);
         }

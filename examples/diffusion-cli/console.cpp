@@ -16,7 +16,7 @@ Console::Console(bool verbose, const std::string & log_file) : verbose_(verbose)
     if (!log_file.empty()) {
         file_.reset(std::fopen(log_file.c_str(), "w"));
         if (!file_) {
-            buoy::fail("--log-file ", buoy::quoted(log_file), ": cannot open: ", std::strerror(errno));
+            buoy::fail("--log-file ", buoy::in_quotes(log_file), ": cannot open: ", std::strerror(errno));
         }
     }
 }

@@ -118,7 +118,7 @@ Flag & FlagTable::list(const std::string & names, const std::string & value, std
     flag.set    = [&target](const std::string & where, const std::string & given) {
         target = split(given, ',');
         if (std::find(target.begin(), target.end(), "") != target.end()) {
-            buoy::fail(where, ": ", buoy::quoted(given), " has an empty entry");
+            buoy::fail(where, ": ", buoy::in_quotes(given), " has an empty entry");
         }
     };
     return flag;
@@ -130,7 +130,7 @@ Flag & FlagTable::toggle(const std::string & names, bool & target, bool to, cons
         const bool on  = given == "1" || given == "true" || given == "on";
         const bool off = given == "0" || given == "false" || given == "off";
         if (!on && !off) {
-            buoy::fail(where, ": ", buoy::quoted(given), " is neither 1 nor 0");
+            buoy::fail(where, ": ", buoy::in_quotes(given), " is neither 1 nor 0");
         }
         target = on ? to : !to;
     };

@@ -84,7 +84,7 @@ public:
                     return;
                 }
             }
-            buoy::fail(where, ": ", buoy::quoted(text), " is none of ", list);
+            buoy::fail(where, ": ", buoy::in_quotes(text), " is none of ", list);
         };
         return flag;
     }
@@ -109,7 +109,7 @@ private:
         if (result.ec != std::errc() || result.ptr != text.data() + text.size() ||
             !range.holds(static_cast<double>(number))) {
             const char * kind = std::is_integral_v<T> ? "whole number" : "number";
-            buoy::fail(where, ": ", buoy::quoted(text), " is not a ", kind, " ", range.text());
+            buoy::fail(where, ": ", buoy::in_quotes(text), " is not a ", kind, " ", range.text());
         }
         return number;
     }

@@ -67,7 +67,7 @@ void add_sampling_flags(FlagTable & table, Options & o) {
         const auto   last  = std::from_chars(first.ptr + (plus ? 1 : 0), end, bias);
         if (first.ec != std::errc() || !sign || last.ec != std::errc() || last.ptr != end || id < 0 ||
             (plus && first.ptr[1] == '-')) {
-            buoy::fail(where, ": ", buoy::quoted(text), " is not ID+BIAS or ID-BIAS");
+            buoy::fail(where, ": ", buoy::in_quotes(text), " is not ID+BIAS or ID-BIAS");
         }
         g.logit_bias[id] = bias;
     };
@@ -292,7 +292,7 @@ std::vector<int32_t> parse_tokens(const std::string & text) {
     if (!text.empty() && text[0] == '@') {
         std::ifstream in(text.substr(1));
         if (!in) {
-            buoy::fail("--tokens: file ", buoy::quoted(text.substr(1)), " can't be read");
+            buoy::fail("--tokens: file ", buoy::in_quotes(text.substr(1)), " can't be read");
         }
         list.assign(std::istreambuf_iterator<char>(in), {});
     }
@@ -307,7 +307,7 @@ std::vector<int32_t> parse_tokens(const std::string & text) {
         int32_t    id     = 0;
         const auto result = std::from_chars(at, end, id);
         if (result.ec != std::errc() || id < 0) {
-            buoy::fail("--tokens: ", buoy::quoted(std::string(at, std::min(end, at + 20))), " is not a token id");
+            buoy::fail("--tokens: ", buoy::in_quotes(std::string(at, std::min(end, at + 20))), " is not a token id");
         }
         ids.push_back(id);
         at = result.ptr;

@@ -22,7 +22,7 @@ std::string read_standard_input() {
 std::string read_text_file(const std::string & path, const char * what) {
     std::ifstream in(path, std::ios::binary);
     if (!in || in.peek() == std::ifstream::traits_type::eof()) {
-        buoy::fail(what, " ", buoy::quoted(path), " can't be read or is empty");
+        buoy::fail(what, " ", buoy::in_quotes(path), " can't be read or is empty");
     }
     return {std::istreambuf_iterator<char>(in), {}};
 }

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "decode/decode.h"
+#include "io/printable.h"
 
 #include <array>
 #include <chrono>
@@ -84,7 +85,7 @@ Algorithm parse_algorithm(const std::string & text) {
         }
         known += (known.empty() ? "" : ", ") + std::string(entry.name);
     }
-    fail("unknown diffusion algorithm '", text, "', known are ", known,
+    fail("unknown diffusion algorithm ", in_quotes(text), ", known are ", known,
          ", and 0 to 4 as llama.cpp numbers the first five");
 }
 

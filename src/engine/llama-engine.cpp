@@ -54,8 +54,8 @@ void check_keys(const GgufFile & file, const std::string & arch) {
     }
     const std::string scaling = file.get_string(arch + ".rope.scaling.type").value_or("none");
     if (scaling != "none" && scaling != "linear" && scaling != "yarn" && scaling != "longrope") {
-        fail(printable(file.paths()[0]), ": key ", quoted(arch + ".rope.scaling.type"),
-             ": expected none, linear, yarn or longrope, found ", quoted(scaling));
+        fail(printable(file.paths()[0]), ": key ", in_quotes(arch + ".rope.scaling.type"),
+             ": expected none, linear, yarn or longrope, found ", in_quotes(scaling));
     }
     if (file.get_string("tokenizer.ggml.model").value_or("none") != "none") {
         read_vocab_keys(file);
@@ -69,7 +69,7 @@ void check_tensors(const GgufFile & file) {
         const bool is_weight = tensor.name.size() > suffix.size() &&
                                tensor.name.compare(tensor.name.size() - suffix.size(), suffix.size(), suffix) == 0;
         if (is_weight && !is_matrix_type(tensor.type)) {
-            fail(printable(file.paths()[static_cast<size_t>(tensor.file)]), ": tensor ", quoted(tensor.name),
+            fail(printable(file.paths()[static_cast<size_t>(tensor.file)]), ": tensor ", in_quotes(tensor.name),
                  ": expected type f32, f16, bf16 or one of the quantised, found ", ggml_type_name(tensor.type));
         }
     }
@@ -152,7 +152,7 @@ void LlamaEngine::load(const GgufFile & file, const ModelParams & params) {
         const std::string why = scope.error_or("loading was cancelled");
         if (why.find("unknown model architecture") != std::string::npos) {
             fail(printable(path_), ": key 'general.architecture': expected ", known_names(), ", found ",
-                 quoted(info_.arch), ", which libllama does not know either");
+                 in_quotes(info_.arch), ", which libllama does not know either");
         }
         fail(printable(path_), ": ", printable(why));
     }

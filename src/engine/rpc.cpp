@@ -20,7 +20,7 @@ namespace {
 void check_answers(const std::string & endpoint) {
     const size_t colon = endpoint.rfind(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == endpoint.size()) {
-        fail("RPC server ", quoted(endpoint), ": expected host:port");
+        fail("RPC server ", in_quotes(endpoint), ": expected host:port");
     }
     addrinfo   hints{};
     addrinfo * found  = nullptr;
@@ -29,7 +29,7 @@ void check_answers(const std::string & endpoint) {
     const int error =
         getaddrinfo(endpoint.substr(0, colon).c_str(), endpoint.substr(colon + 1).c_str(), &hints, &found);
     if (error != 0) {
-        fail("RPC server ", quoted(endpoint), ": ", gai_strerror(error));
+        fail("RPC server ", in_quotes(endpoint), ": ", gai_strerror(error));
     }
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
     int                                                      reason = 0;
@@ -44,7 +44,7 @@ void check_answers(const std::string & endpoint) {
             close(fd);
         }
     }
-    fail("RPC server ", quoted(endpoint), ": cannot connect: ", std::strerror(reason));
+    fail("RPC server ", in_quotes(endpoint), ": cannot connect: ", std::strerror(reason));
 }
 
 } // namespace
@@ -65,7 +65,7 @@ void add_rpc_servers(const std::vector<std::string> & endpoints) {
         check_answers(endpoint);
         ggml_backend_reg_t server = add_server(endpoint.c_str());
         if (server == nullptr) {
-            fail("RPC server ", quoted(endpoint), ": it has no devices");
+            fail("RPC server ", in_quotes(endpoint), ": it has no devices");
         }
         ggml_backend_register(server);
     }

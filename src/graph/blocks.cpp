@@ -13,14 +13,14 @@ KeysValues attention_keys(Graph & g, int32_t il, ggml_tensor * x) {
     if (w.k_norm != nullptr) {
         k = g.rms_norm(k, w.k_norm);
     }
-    return {g.rope(il, k), v};
+    return {g.rope(il, k), v, h};
 }
 
 ggml_tensor * attention_queries(Graph & g, int32_t il, ggml_tensor * x, const KeysValues & kv) {
     const LayerWeights & w = g.layer(il);
 
-    ggml_tensor * h = g.rms_norm(x, w.attn_norm); // [E, n]
-    ggml_tensor * q = g.heads(g.linear(w.q, h));  // [D, H, n]
+    ggml_tensor * h = kv.h != nullptr ? kv.h : g.rms_norm(x, w.attn_norm); // [E, n]
+    ggml_tensor * q = g.heads(g.linear(w.q, h));                           // [D, H, n]
     if (w.q_norm != nullptr) {
         q = g.rms_norm(q, w.q_norm);
     }

@@ -12,6 +12,7 @@ class Graph;
 struct KeysValues {
     ggml_tensor * k = nullptr; // [D, Hkv, n], rotated
     ggml_tensor * v = nullptr; // [D, Hkv, n]
+    ggml_tensor * h = nullptr; // [E, n], the normed rows they were made of; null where the queries' rows are others
 };
 
 KeysValues    attention_keys(Graph & g, int32_t il, ggml_tensor * x);

@@ -129,11 +129,12 @@ KeysValues Graph::build_keys(int32_t il, ggml_tensor * x) {
     return kv;
 }
 
-ggml_tensor * Graph::build_queries(int32_t il, ggml_tensor * x, const KeysValues & kv) {
+ggml_tensor * Graph::build_queries(int32_t il, ggml_tensor * x, KeysValues kv) {
     Rows wanted = {inputs_.positions, inputs_.mask, nullptr};
     if (rows_restricted(il)) {
         x      = ggml_get_rows(ctx_.get(), x, inputs_.rows); // [E, R·S]
         wanted = {inputs_.positions_rows, inputs_.mask_rows, nullptr};
+        kv.h   = nullptr;
     }
     const int64_t n_all = x->ne[1];
     const int64_t piece = piece_size(il, n_all);
@@ -141,6 +142,7 @@ ggml_tensor * Graph::build_queries(int32_t il, ggml_tensor * x, const KeysValues
         enter(wanted, 0, n_all, n_all);
         return model_.arch().ffn(*this, il, model_.arch().queries(*this, il, x, kv));
     }
+    kv.h = nullptr;
     for (int64_t first = 0; first < n_all; first += piece) {
         const int64_t n    = std::min(piece, n_all - first);
         ggml_tensor * part = ggml_view_2d(ctx_.get(), x, x->ne[0], n, x->nb[1], x->nb[1] * static_cast<size_t>(first));

@@ -100,7 +100,7 @@ private:
     void          make_inputs();
     ggml_tensor * input(ggml_type type, int64_t ne0, int64_t ne1, const char * name);
     KeysValues    build_keys(int32_t il, ggml_tensor * x);
-    ggml_tensor * build_queries(int32_t il, ggml_tensor * x, const KeysValues & kv);
+    ggml_tensor * build_queries(int32_t il, ggml_tensor * x, KeysValues kv);
     void          enter(const Rows & rows, int64_t first, int64_t n, int64_t n_all);
     int64_t       piece_size(int32_t il, int64_t n) const;
     int64_t       tile_rows(int64_t n) const;

@@ -60,7 +60,7 @@ std::vector<std::string> split_paths(const std::string & path, int64_t index, in
     const std::string suffix = split_suffix(index, count);
     if (path.size() < suffix.size() || path.compare(path.size() - suffix.size(), suffix.size(), suffix) != 0) {
         fail(printable(path), ": this is file ", index + 1, " of a model split into ", count,
-             ", expected a name that ends in ", quoted(suffix));
+             ", expected a name that ends in ", in_quotes(suffix));
     }
     const std::string        prefix = path.substr(0, path.size() - suffix.size());
     std::vector<std::string> paths;
@@ -89,8 +89,8 @@ void GgufFile::Impl::add_tensors(std::vector<GgufTensor> added) {
         const auto place = tensor_index.emplace(tensor.name, tensors.size());
         if (!place.second) {
             const auto & other = paths[static_cast<size_t>(tensors[place.first->second].file)];
-            fail(printable(paths[static_cast<size_t>(tensor.file)]), ": tensor ", quoted(tensor.name), ": is also in ",
-                 printable(other));
+            fail(printable(paths[static_cast<size_t>(tensor.file)]), ": tensor ", in_quotes(tensor.name),
+                 ": is also in ", printable(other));
         }
         tensors.push_back(std::move(tensor));
     }

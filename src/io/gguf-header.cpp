@@ -112,7 +112,7 @@ void HeaderReader::read_preamble() {
     char magic[4];
     std::memcpy(magic, take(sizeof(magic)), sizeof(magic));
     if (std::memcmp(magic, "GGUF", sizeof(magic)) != 0) {
-        fail_here("not a GGUF file: expected magic 'GGUF', found ", quoted({magic, sizeof(magic)}));
+        fail_here("not a GGUF file: expected magic 'GGUF', found ", in_quotes({magic, sizeof(magic)}));
     }
     header_.version = take_number<uint32_t>();
     if (header_.version != 0 && (header_.version & 0xffff) == 0) {
@@ -182,7 +182,7 @@ void HeaderReader::read_pair(uint64_t index) {
     if (key.empty()) {
         fail_here("the key is empty");
     }
-    where_ = "key " + quoted(key);
+    where_ = "key " + in_quotes(key);
     if (!header_.values.add(key, read_value())) {
         fail_here("the key appears twice");
     }
@@ -243,7 +243,7 @@ void HeaderReader::read_tensor(uint64_t index) {
     if (tensor.name.empty()) {
         fail_here("the name is empty");
     }
-    where_ = "tensor " + quoted(tensor.name);
+    where_ = "tensor " + in_quotes(tensor.name);
     if (tensor.name.find('\0') != std::string::npos) {
         fail_here("the name contains a zero byte");
     }
@@ -272,7 +272,7 @@ uint32_t HeaderReader::alignment() const {
 void HeaderReader::place_tensors() {
     const auto data = checked_pad(position_, header_.alignment);
     for (GgufTensor & tensor : header_.tensors) {
-        where_ = "tensor " + quoted(tensor.name);
+        where_ = "tensor " + in_quotes(tensor.name);
         if (tensor.offset % header_.alignment != 0) {
             fail_here("expected an offset that is a multiple of ", header_.alignment, ", found ", tensor.offset);
         }
@@ -307,8 +307,8 @@ void HeaderReader::check_overlap() const {
     for (size_t i = 1; i < order.size(); ++i) {
         const uint64_t end = order[i - 1]->offset + order[i - 1]->size;
         if (order[i]->offset < end) {
-            fail_here("tensor ", quoted(order[i]->name), ": starts at ", order[i]->offset, " and overlaps ",
-                      quoted(order[i - 1]->name), ", which ends at ", end);
+            fail_here("tensor ", in_quotes(order[i]->name), ": starts at ", order[i]->offset, " and overlaps ",
+                      in_quotes(order[i - 1]->name), ", which ends at ", end);
         }
     }
 }

@@ -63,7 +63,7 @@ const GgufValue * GgufValues::find(const std::string & key) const {
 }
 
 void GgufValues::fail_key(const std::string & key, const std::string & problem) const {
-    fail(printable(path_), ": key ", quoted(key), ": ", problem);
+    fail(printable(path_), ": key ", in_quotes(key), ": ", problem);
 }
 
 const GgufValue * GgufValues::find_as(const std::string & key, const char * expected, bool is_array,

@@ -38,7 +38,7 @@ nlohmann::json parse_json(const std::string & text, const std::string & where, J
             } else if (event == Event::object_end) {
                 open_objects.pop_back();
             } else if (event == Event::key && !open_objects.back().insert(parsed.get<std::string>()).second) {
-                fail(where, ": JSON key ", buoy::quoted(parsed.get<std::string>()), " appears twice");
+                fail(where, ": JSON key ", in_quotes(parsed.get<std::string>()), " appears twice");
             }
         }
         return true;

@@ -52,7 +52,7 @@ FileMapping::~FileMapping() {
 
 MappedFile MappedFile::open(const std::string & path) {
     if (path.empty() || path.find('\0') != std::string::npos) {
-        fail("expected a file name, found ", quoted(path));
+        fail("expected a file name, found ", in_quotes(path));
     }
     int fd = -1;
     do {

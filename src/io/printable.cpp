@@ -57,6 +57,6 @@ std::string printable(std::string_view text, size_t length_max) {
     return out;
 }
 
-std::string quoted(std::string_view text, size_t length_max) { return "'" + printable(text, length_max) + "'"; }
+std::string in_quotes(std::string_view text, size_t length_max) { return "'" + printable(text, length_max) + "'"; }
 
 } // namespace buoy

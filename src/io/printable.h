@@ -9,7 +9,8 @@ namespace buoy {
 // and what is longer than length_max bytes is cut.
 std::string printable(std::string_view text, size_t length_max = 4096);
 
-// The same between single quotes and shorter, for keys, names and values in messages.
-std::string quoted(std::string_view text, size_t length_max = 96);
+// The same between single quotes and shorter, for keys, names and values in messages. Not called quoted: std::quoted would be
+// found by argument-dependent lookup wherever <iomanip> is included.
+std::string in_quotes(std::string_view text, size_t length_max = 96);
 
 } // namespace buoy

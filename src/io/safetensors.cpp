@@ -46,7 +46,7 @@ uint64_t read_uint(const Json & value, const std::string & where, const char * w
 uint64_t tensor_bytes(const SafetensorsTensor & tensor, const std::string & where) {
     const uint64_t bits_each = dtype_bits(tensor.dtype);
     if (bits_each == 0) {
-        fail(where, ": unknown dtype ", buoy::quoted(tensor.dtype));
+        fail(where, ": unknown dtype ", in_quotes(tensor.dtype));
     }
     uint64_t bits = bits_each;
     for (const int64_t dim : tensor.shape) {
@@ -63,7 +63,7 @@ uint64_t tensor_bytes(const SafetensorsTensor & tensor, const std::string & wher
 }
 
 SafetensorsTensor parse_tensor(const std::string & name, const Json & entry, const std::string & path) {
-    const std::string where = concat(path, ": tensor ", buoy::quoted(name));
+    const std::string where = concat(path, ": tensor ", in_quotes(name));
     if (name.empty() || name.size() > NAME_BYTES_MAX) {
         fail(where, ": a name of ", name.size(), " bytes, expected 1 to ", NAME_BYTES_MAX);
     }
@@ -120,11 +120,11 @@ void check_tiling(std::vector<SafetensorsTensor> & tensors, uint64_t data_size, 
     uint64_t at = 0;
     for (const SafetensorsTensor & tensor : tensors) {
         if (tensor.offset != at) {
-            fail(path, ": tensor ", buoy::quoted(tensor.name), " begins at byte ", tensor.offset,
+            fail(path, ": tensor ", in_quotes(tensor.name), " begins at byte ", tensor.offset,
                  " of the data, expected ", at, tensor.offset < at ? " (overlap)" : " (hole)");
         }
         if (tensor.size > data_size - at) {
-            fail(path, ": tensor ", buoy::quoted(tensor.name), " ends at byte ", at + tensor.size,
+            fail(path, ": tensor ", in_quotes(tensor.name), " ends at byte ", at + tensor.size,
                  " of the data, the file has ", data_size);
         }
         at += tensor.size;
@@ -181,7 +181,7 @@ void check_shard_name(const std::string & shard, const std::string & index_path)
                        shard.find('\\') == std::string::npos && shard.find('\0') == std::string::npos && shard != "." &&
                        shard != "..";
     if (!plain) {
-        fail(index_path, ": shard ", buoy::quoted(shard), " is not a plain file name");
+        fail(index_path, ": shard ", in_quotes(shard), " is not a plain file name");
     }
 }
 
@@ -193,7 +193,7 @@ std::vector<std::string> read_index(const std::string & index_path, std::set<std
     std::set<std::string> shards;
     for (const auto & [name, shard] : index["weight_map"].items()) {
         if (!shard.is_string()) {
-            fail(index_path, ": the shard of tensor ", buoy::quoted(name), " is ", shard.type_name(),
+            fail(index_path, ": the shard of tensor ", in_quotes(name), " is ", shard.type_name(),
                  ", expected a string");
         }
         check_shard_name(shard.get<std::string>(), index_path);
@@ -234,7 +234,7 @@ void Safetensors::add_file(const std::string & path) {
     for (SafetensorsTensor & tensor : parse_header(*file, path)) {
         tensor.file = static_cast<int>(files_.size());
         if (!index_.emplace(tensor.name, tensors_.size()).second) {
-            fail(path, ": tensor ", buoy::quoted(tensor.name), " is also in another shard");
+            fail(path, ": tensor ", in_quotes(tensor.name), " is also in another shard");
         }
         tensors_.push_back(std::move(tensor));
     }
@@ -266,13 +266,13 @@ Safetensors Safetensors::open_dir(const std::string & dir) {
     for (const std::string & shard : read_index(index, names)) {
         const std::string path = (fs::path(dir) / shard).string();
         if (!fs::exists(path, error)) {
-            fail(index, ": names the shard ", buoy::quoted(shard), ", which is missing");
+            fail(index, ": names the shard ", in_quotes(shard), ", which is missing");
         }
         checkpoint.add_file(path);
     }
     for (const std::string & name : names) {
         if (checkpoint.find(name) == nullptr) {
-            fail(index, ": names tensor ", buoy::quoted(name), ", which no shard has");
+            fail(index, ": names tensor ", in_quotes(name), ", which no shard has");
         }
     }
     return checkpoint;
@@ -285,7 +285,7 @@ const SafetensorsTensor * Safetensors::find(const std::string & name) const {
 
 void Safetensors::read(const SafetensorsTensor & tensor, uint64_t first, void * out, size_t size) const {
     if (first > tensor.size || size > tensor.size - first) {
-        fail(paths_.at(static_cast<size_t>(tensor.file)), ": read past the end of tensor ", buoy::quoted(tensor.name));
+        fail(paths_.at(static_cast<size_t>(tensor.file)), ": read past the end of tensor ", in_quotes(tensor.name));
     }
     files_.at(static_cast<size_t>(tensor.file))->read(tensor.offset + first, out, size);
 }

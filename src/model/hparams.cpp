@@ -18,7 +18,7 @@ constexpr int64_t dim_max = 1 << 24; // far above any model, far below what coul
 
 template <typename... Args>
 [[noreturn]] void fail_key(const GgufFile & file, const std::string & key, const Args &... args) {
-    fail(printable(file.paths()[0]), ": key ", quoted(key), ": ", args...);
+    fail(printable(file.paths()[0]), ": key ", in_quotes(key), ": ", args...);
 }
 
 // A number of the file in [min, max]; what fits a double may not fit a float.
@@ -53,7 +53,7 @@ RopeParams read_rope(const GgufFile & file, const std::string & arch, const HPar
     // scale_linear is the old name of the factor
     const std::string kind_name = file.get_string(key + "scaling.type").value_or("linear");
     if (kind_name != "none" && kind_name != "linear" && kind_name != "yarn") {
-        fail_key(file, key + "scaling.type", "expected none, linear or yarn, found ", quoted(kind_name));
+        fail_key(file, key + "scaling.type", "expected none, linear or yarn, found ", in_quotes(kind_name));
     }
     const char * factor_key = file.has(key + "scaling.factor") ? "scaling.factor" : "scale_linear";
     const float  factor     = read_float(file, key + factor_key, 0.0, 0.0);

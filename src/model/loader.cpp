@@ -75,13 +75,13 @@ const GgufTensor * WeightLoader::look_up(const std::string & name, const std::ve
     const GgufTensor * tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
         if (must) {
-            fail(printable(file_.paths()[0]), ": tensor ", quoted(name), ": missing, expected shape ",
+            fail(printable(file_.paths()[0]), ": tensor ", in_quotes(name), ": missing, expected shape ",
                  shape_text(shape));
         }
         return nullptr;
     }
     const auto fail_tensor = [&](const std::string & expected, const std::string & found) {
-        fail(printable(file_.paths()[static_cast<size_t>(tensor->file)]), ": tensor ", quoted(name), ": expected ",
+        fail(printable(file_.paths()[static_cast<size_t>(tensor->file)]), ": tensor ", in_quotes(name), ": expected ",
              expected, ", found ", found);
     };
     if (!same_shape(*tensor, shape)) {

@@ -41,7 +41,7 @@ std::vector<ggml_backend_dev_t> choose_gpus(const ModelParams & params) {
             for (const DeviceInfo & info : list_devices()) {
                 known += (known.empty() ? "" : ", ") + info.name;
             }
-            fail("unknown device ", quoted(name), ", this build has: ", known);
+            fail("unknown device ", in_quotes(name), ", this build has: ", known);
         }
         if (dev != nullptr && is_gpu(dev)) {
             gpus.push_back(dev);

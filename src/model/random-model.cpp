@@ -50,7 +50,7 @@ ggml_type type_by_name(const std::string & name) {
             return type;
         }
     }
-    fail("unknown tensor type ", quoted(name), ", expected one of ggml's, such as f32, f16, q8_0, q4_0, q4_K");
+    fail("unknown tensor type ", in_quotes(name), ", expected one of ggml's, such as f32, f16, q8_0, q4_0, q4_K");
 }
 
 std::vector<Matrix> plan(const RandomModel & m) {
@@ -219,12 +219,12 @@ RandomModel parse_random_model(const std::string & spec) {
         }
         const auto number = numbers.find(key);
         if (number == numbers.end()) {
-            fail("model ", quoted(spec), ": unknown part ", quoted(part),
+            fail("model ", in_quotes(spec), ": unknown part ", in_quotes(part),
                  ", known are E L H HKV D FF V C B SEED TYPE TIED CHAT");
         }
         const auto result = std::from_chars(value.data(), value.data() + value.size(), *number->second);
         if (result.ec != std::errc() || result.ptr != value.data() + value.size() || *number->second < 0) {
-            fail("model ", quoted(spec), ": ", quoted(part), " is not a number");
+            fail("model ", in_quotes(spec), ": ", in_quotes(part), " is not a number");
         }
     }
     m.seed   = static_cast<uint64_t>(seed);
@@ -241,7 +241,7 @@ void write_random_model(const RandomModel & model, const std::string & path, boo
         for (const std::string & name : arch_names()) {
             known += (known.empty() ? "" : ", ") + name;
         }
-        fail("unknown architecture ", quoted(m.arch), ", known are ", known);
+        fail("unknown architecture ", in_quotes(m.arch), ", known are ", known);
     }
     if (m.n_vocab < 261 || m.n_layer < 1 || m.n_head < 1 || m.n_embd < 2) {
         fail("a random model needs V >= 261, L >= 1, H >= 1 and E >= 2");

@@ -75,7 +75,7 @@ void check_role(const ChatMessage & message) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
     });
     if (message.role.empty() || !word) {
-        fail("chat message with role ", quoted(message.role), ", expected a word such as user, assistant or system");
+        fail("chat message with role ", in_quotes(message.role), ", expected a word such as user, assistant or system");
     }
 }
 

@@ -56,7 +56,7 @@ TokenSet index_tokens(const GgufFile & gguf, const std::vector<std::string> & to
     set.reserve(tokens.size());
     for (size_t id = 0; id < tokens.size(); id++) {
         if (!set.insert(tokens[id]).second) {
-            fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
+            fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] = ", in_quotes(tokens[id]),
                  " occurs twice, expected unique tokens");
         }
     }
@@ -91,7 +91,7 @@ void check_types(const GgufFile & gguf, const VocabKeys & keys, const std::vecto
         const int64_t type = types ? (*types)[id] : token_type_normal;
         if (type == token_type_byte &&
             (tokens[id].size() != 6 || tokens[id].compare(0, 3, "<0x") != 0 || keys.model == "bert")) {
-            fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] = ", quoted(tokens[id]),
+            fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] = ", in_quotes(tokens[id]),
                  " is typed as a byte, expected <0x00> … <0xFF>");
         }
         if (type == token_type_normal && keys.model == "gpt2") {
@@ -115,7 +115,7 @@ void check_merges(const GgufFile & gguf, const TokenSet & tokens) {
         const std::string_view merge = (*merges)[i];
         const size_t           space = merge.find(' ', 1);
         if (space == std::string_view::npos || space + 1 >= merge.size()) {
-            fail(printable(gguf.paths()[0]), ": ", key_merges, "[", i, "] = ", quoted(merge),
+            fail(printable(gguf.paths()[0]), ": ", key_merges, "[", i, "] = ", in_quotes(merge),
                  ", expected two tokens with a space between them");
         }
         const std::string_view left  = merge.substr(0, space);
@@ -123,8 +123,8 @@ void check_merges(const GgufFile & gguf, const TokenSet & tokens) {
         joined.assign(left).append(right);
         for (const std::string_view part : {left, right, std::string_view(joined)}) {
             if (tokens.count(part) == 0) {
-                fail(printable(gguf.paths()[0]), ": ", key_merges, "[", i, "] = ", quoted(merge), " needs the token ",
-                     quoted(part), ", which the vocabulary lacks");
+                fail(printable(gguf.paths()[0]), ": ", key_merges, "[", i, "] = ", in_quotes(merge),
+                     " needs the token ", in_quotes(part), ", which the vocabulary lacks");
             }
         }
     }
@@ -150,7 +150,7 @@ bool read_nfc(const GgufFile & gguf, const std::string & pre) {
         return pre == "qwen2" || pre == "qwen35";
     }
     if (*normalizer != "nfc" && *normalizer != "none") {
-        fail(printable(gguf.paths()[0]), ": ", key, " = ", quoted(*normalizer), ", expected nfc or none");
+        fail(printable(gguf.paths()[0]), ": ", key, " = ", in_quotes(*normalizer), ", expected nfc or none");
     }
     return *normalizer == "nfc";
 }
