@@ -8,6 +8,8 @@
 #include <vector>
 
 struct Options {
+    Options() { model.unpack = buoy::Unpack::automatic; }
+
     buoy::ModelParams    model;
     buoy::EngineParams   engine;
     buoy::GenerateParams generate; // with the seed that is used

@@ -42,7 +42,7 @@ struct ModelInfo {
 enum class Unpack {
     off,
     f16,
-    automatic, // F16 if that needs at most half of the free memory and no GPU is in use
+    automatic, // F16 for a diffusion model if that needs at most half of the free memory and no GPU is in use
 };
 
 struct ModelParams {

@@ -32,7 +32,7 @@ Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & param
         info_.n_bytes += tensor.size;
     }
 
-    WeightLoader loader(file, placement_, params, choose_unpack(file, placement_, params));
+    WeightLoader loader(file, placement_, params, choose_unpack(file, placement_, params, info_.traits));
     weights_.embed       = loader.required("token_embd.weight", {hp.n_embd, hp.n_vocab}, WeightUse::lookup, -1);
     weights_.output_norm = loader.required("output_norm.weight", {hp.n_embd}, WeightUse::multiply, hp.n_layer);
     // without a head of its own a model reads its embedding backwards

@@ -9,7 +9,8 @@
 
 namespace buoy {
 
-bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params) {
+bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params,
+                   const Traits & traits) {
     const bool cpu_only = placement.devices().size() == 1;
     if (params.unpack != Unpack::automatic) {
         return params.unpack == Unpack::f16;
@@ -24,7 +25,8 @@ bool choose_unpack(const GgufFile & file, const Placement & placement, const Mod
     }
     size_t free = 0, total = 0;
     ggml_backend_dev_memory(placement.devices().back(), &free, &total);
-    if (!cpu_only || n_unpacked == 0 || n_unpacked > free / 2) {
+    // one token at a time is bound by reading the weights, and F16 is more to read
+    if (!traits.is_diffusion() || !cpu_only || n_unpacked == 0 || n_unpacked > free / 2) {
         return false;
     }
     if (params.log) {
