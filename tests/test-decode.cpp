@@ -75,6 +75,11 @@ GenerateParams random_settings(std::mt19937 & random, bool shift) {
     if (shift && below(2) == 0 && params.block_length == 0) {
         params.eps = 1e-3f;
     }
+    const bool counts = params.factor || params.algorithm == Algorithm::eb; // rules that timesteps do not know
+    if (shift && counts && (params.eps || params.cache != DiffusionCache::none)) {
+        params.eps.reset();
+        params.cache = DiffusionCache::none;
+    }
     return params;
 }
 
@@ -126,6 +131,45 @@ TEST_CASE("the uniform schedule writes what it says, also where nothing divides"
     const Generation slow = run(model_of("llada"), {1, 2, 3}, params);
     CHECK(slow.steps.size() == 40);
     CHECK(slow.n_forward == 23);
+}
+
+TEST_CASE("left open, a step writes one token, whatever the blocks and gaps") {
+    std::vector<int32_t> text = random_tokens(30, 256);
+    for (size_t gap : {4u, 5u, 6u, 27u}) {
+        text[gap] = mask_id;
+    }
+    GenerateParams params;
+    params.n_predict    = 10;
+    params.block_length = 4;
+    for (const auto & prompt : {std::vector<int32_t>{1, 2, 3}, text}) {
+        const Generation out = run(model_of("llada"), prompt, params);
+        for (const StepReport & step : out.steps) {
+            CHECK(step.committed.size() == 1);
+        }
+    }
+}
+
+TEST_CASE("an end token in a gap of the prompt ends nothing, one in the answer does") {
+    GenerateParams params;
+    params.n_predict     = 4;
+    params.block_length  = 2;
+    params.logit_bias    = {{259, 1000.0f}};
+    params.end_ids       = {259};
+    const Generation out = run(model_of("llada"), {1, mask_id, mask_id, 2, mask_id, 3}, params);
+    CHECK(out.ended);
+    CHECK(out.tokens == std::vector<int32_t>{259, 259, 259});
+    CHECK(out.sequence[4] == 259);
+}
+
+TEST_CASE("a threshold means the same for timesteps when no steps are given") {
+    GenerateParams params;
+    params.n_predict = 12;
+    params.threshold = 0.0f;
+    CHECK(run(model_of("dream"), {1, 2, 3}, params).n_forward == 1);
+    params.cache  = DiffusionCache::dual;
+    params.factor = 1.0f;
+    params.threshold.reset();
+    CHECK_THROWS_AS(run(model_of("dream"), {1, 2, 3}, params), Error);
 }
 
 TEST_CASE("the same seed gives the same text, whatever the number of threads") {
@@ -293,7 +337,7 @@ TEST_CASE("upstream 7: wrong settings are errors with one line") {
         CHECK_THROWS_WITH_AS(run(model_of("llada"), {1, 2}, params), message.c_str(), Error);
     };
     rejects("the number of tokens to generate is -1, expected 0 or more", [](auto & p) { p.n_predict = -1; });
-    rejects("the number of diffusion steps is -1, expected 0 to 1e+09", [](auto & p) { p.steps = -1; });
+    rejects("the number of diffusion steps is -1, expected 0 to 1e+06", [](auto & p) { p.steps = -1; });
     rejects("the temperature is nan, expected 0 to 1000", [](auto & p) { p.temperature = NAN; });
     rejects("the temperature is -0.5, expected 0 to 1000", [](auto & p) { p.temperature = -0.5f; });
     rejects("top-p is 0, expected 1e-09 to 1", [](auto & p) { p.top_p = 0.0f; });

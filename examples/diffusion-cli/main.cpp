@@ -107,7 +107,7 @@ int run_once(const Session & session, const Console & console, const std::vector
     if (options.json) {
         print_json(session, out);
     } else if (infill) {
-        print_text(out.text + (out.text.back() == '\n' ? "" : "\n"));
+        print_text(out.text + (!out.text.empty() && out.text.back() == '\n' ? "" : "\n"));
     }
     if (options.perf) {
         console.log(buoy::LogLevel::notice, timings_text(session, out.generation));
@@ -147,7 +147,7 @@ int load_and_run(Options & options, const Console & console) {
     if (!options.ignore_eos && !options.infill) { // a gap in the middle is not the end of the text
         options.generate.end_ids = vocab.end_ids();
     }
-    options.engine.n_streams                   = buoy::stream_count(options.generate);
+    options.engine.n_streams                   = options.logits_out.empty() ? buoy::stream_count(options.generate) : 1;
     const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(options.model, options.engine);
     if (options.infill && !engine->info().traits.is_diffusion()) {
         buoy::fail("--infill: ", engine->info().arch, " is an autoregressive model; only diffusion models fill gaps");

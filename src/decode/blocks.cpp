@@ -9,16 +9,26 @@ void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const Gen
                     DenoiseBlock denoise) {
     const int32_t n_total  = canvas.end() - canvas.first();
     const int32_t n_blocks = (n_total + settings.block_length - 1) / settings.block_length;
-    const auto    n_masked = static_cast<int32_t>(canvas.masked(canvas.first(), canvas.end()).size());
-    const int32_t n_steps  = params.steps > 0 ? params.steps : n_masked;
+    const auto    span     = [&](int32_t index) {
+        const int32_t from = canvas.first() + index * settings.block_length;
+        return BlockSpan{from, std::min(from + settings.block_length, canvas.end())};
+    };
+    int32_t n_masked_blocks = 0; // blocks of given text alone take no steps
+    for (int32_t index = 0; index < n_blocks; index++) {
+        n_masked_blocks += canvas.masked(span(index).from, span(index).to).empty() ? 0 : 1;
+    }
+    int32_t n_before = 0;
     for (int32_t index = 0; index < n_blocks && !canvas.is_done(); index++) {
-        const int32_t   from  = canvas.first() + index * settings.block_length;
-        const BlockSpan block = {from, std::min(from + settings.block_length, canvas.end())};
-        if (!canvas.masked(block.from, block.to).empty()) {
-            const int32_t share =
-                params.steps_per_block > 0 ? params.steps_per_block : transfer_count(n_steps, n_blocks, index);
-            denoise(canvas, settings, params, block, index, std::max(1, share));
+        const BlockSpan block    = span(index);
+        const auto      n_masked = static_cast<int32_t>(canvas.masked(block.from, block.to).size());
+        if (n_masked == 0) {
+            continue;
         }
+        const int32_t share = params.steps_per_block > 0 ? params.steps_per_block
+                              : params.steps > 0         ? transfer_count(params.steps, n_masked_blocks, n_before)
+                                                         : n_masked; // one token a step
+        denoise(canvas, settings, params, block, index, std::max(1, share));
+        n_before++;
     }
 }
 

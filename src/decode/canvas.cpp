@@ -14,6 +14,7 @@ Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const Gener
         given_.push_back(id != traits_.mask_id);
     }
     first_             = static_cast<int32_t>(std::find(given_.begin(), given_.end(), false) - given_.begin());
+    answer_            = static_cast<int32_t>(std::find(given_.rbegin(), given_.rend(), true).base() - given_.begin());
     out_.prompt        = prompt;
     request_.output    = choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
     request_.cfg_scale = params.cfg_scale;
@@ -30,11 +31,14 @@ std::vector<int32_t> Canvas::masked(int32_t from, int32_t to) const {
     return positions;
 }
 
+bool Canvas::is_end(int32_t position) const {
+    return position >= answer_ &&
+           std::find(params_.end_ids.begin(), params_.end_ids.end(), token(position)) != params_.end_ids.end();
+}
+
 bool Canvas::ended() const {
     for (int32_t position = first_; position < end() && !is_masked(position); position++) {
-        const int32_t id = tokens_[static_cast<size_t>(position)];
-        if (!given_[static_cast<size_t>(position)] &&
-            std::find(params_.end_ids.begin(), params_.end_ids.end(), id) != params_.end_ids.end()) {
+        if (is_end(position)) {
             return true;
         }
     }
@@ -93,15 +97,10 @@ void Canvas::commit(const std::vector<Candidate> & ranked, int32_t n, int32_t bl
 
 Generation Canvas::finish() {
     out_.ended = ended();
-    for (int32_t position = first_; position < end(); position++) {
-        const int32_t id = tokens_[static_cast<size_t>(position)];
-        if (given_[static_cast<size_t>(position)] || is_masked(position)) { // a stopped run shows what is there
-            continue;
+    for (int32_t position = first_; position < end() && !is_end(position); position++) {
+        if (!given_[static_cast<size_t>(position)] && !is_masked(position)) { // a stopped run shows what is there
+            out_.tokens.push_back(token(position));
         }
-        if (std::find(params_.end_ids.begin(), params_.end_ids.end(), id) != params_.end_ids.end()) {
-            break;
-        }
-        out_.tokens.push_back(id);
     }
     out_.sequence = tokens_;
     return std::move(out_);

@@ -36,6 +36,8 @@ public:
     Generation finish();
 
 private:
+    bool is_end(int32_t position) const; // an end token of the answer: in a gap of the prompt it is a token like others
+
     Engine &                               engine_;
     const GenerateParams &                 params_;
     const Traits                           traits_;
@@ -43,6 +45,7 @@ private:
     std::vector<int32_t>                   tokens_;
     std::vector<bool>                      given_; // part of the prompt, hidden from the unconditional branch
     int32_t                                first_;
+    int32_t                                answer_; // behind the last given token
     ForwardRequest                         request_;
     std::vector<std::pair<int32_t, float>> confidence_; // of this step
     Generation                             out_;

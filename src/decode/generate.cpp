@@ -48,8 +48,8 @@ void check_sampling(const GenerateParams & params, const ModelInfo & info) {
 }
 
 void check_denoising(const GenerateParams & params) {
-    check_range("the number of diffusion steps", params.steps, 0, 1e9);
-    check_range("the number of diffusion steps per block", params.steps_per_block, 0, 1e9);
+    check_range("the number of diffusion steps", params.steps, 0, 1e6);
+    check_range("the number of diffusion steps per block", params.steps_per_block, 0, 1e6);
     check_range("the diffusion block length", params.block_length, 0, 1e9);
     check_range("the diffusion algorithm's temperature", static_cast<double>(params.alg_temp), 0.0, 1000.0);
     check_range("the guidance scale", static_cast<double>(params.cfg_scale), 0.0, 1000.0);
@@ -115,6 +115,16 @@ DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & 
     settings.timesteps =
         params.eps.has_value() ? params.cache == DiffusionCache::none : info.traits.shift && !wants_blocks;
     settings.block_length = params.block_length > 0 ? params.block_length : info.traits.block_length;
+    if (settings.timesteps && (params.factor || settings.algorithm == Algorithm::eb)) {
+        fail("timesteps (eps) say how many positions a step writes, so they can't be combined with factor or eb");
+    }
+    if (info.traits.shift && params.cache != DiffusionCache::none &&
+        (params.factor || settings.algorithm == Algorithm::eb)) {
+        fail("factor and eb are not known for a shifted model with a cache; use a threshold");
+    }
+    if (params.eps && params.cache != DiffusionCache::none && !info.traits.shift) {
+        fail("timesteps (eps) cover everything at once, so they can't be combined with a cache");
+    }
     if (settings.algorithm == Algorithm::origin && !settings.timesteps) {
         fail("algorithm origin follows timesteps, so it can't be combined with blocks or a cache");
     }

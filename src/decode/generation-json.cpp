@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <cstdlib>
+#include <iomanip>
+#include <sstream>
+
 namespace buoy {
 
 namespace {
@@ -23,7 +27,19 @@ const char * cache_name(DiffusionCache cache) {
 }
 
 // The shortest text that reads as the same float: 0.25, not 0.250000000000000013…
-Json number(float value) { return Json::parse(concat(value), nullptr, false); }
+Json number(float value) {
+    std::string text;
+    for (int digits = 6; digits <= 9; digits++) {
+        std::ostringstream out;
+        out.imbue(std::locale::classic());
+        out << std::setprecision(digits) << value;
+        text = out.str();
+        if (std::strtof(text.c_str(), nullptr) == value) {
+            break;
+        }
+    }
+    return Json::parse(text, nullptr, false);
+}
 
 Json number(const std::optional<float> & value) { return value ? number(*value) : Json(nullptr); }
 

@@ -94,7 +94,8 @@ void denoise_timesteps(Canvas & canvas, const DenoiseSettings & settings, const 
     const auto    n_masked = static_cast<int32_t>(canvas.masked(canvas.first(), canvas.end()).size());
     const int32_t n_steps  = params.steps > 0 ? params.steps : n_masked;
     if (params.threshold) {
-        denoise_budget(canvas, params, n_steps);
+        // the reference's budget is a share per step; without steps there is nothing to share out
+        denoise_budget(canvas, params, params.steps > 0 ? n_steps : 1);
         return;
     }
     const RandomSource random(params.seed);

@@ -138,7 +138,11 @@ GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
     key.n_rows    = request.output == OutputKind::none ? 0 : static_cast<int64_t>(request.rows.size());
     key.kv        = request.kv;
     key.cfg_scale = request.cfg_scale;
-    key.taps      = request.taps;
+    key.all_rows  = key.n_rows == key.n_tokens;
+    for (size_t i = 0; key.all_rows && i < request.rows.size(); i++) {
+        key.all_rows = request.rows[i] == static_cast<int32_t>(i);
+    }
+    key.taps = request.taps;
     if (request.kv == KvUse::store) {
         const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);
         key.n_kv             = std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());

@@ -16,8 +16,8 @@ constexpr int64_t n_pieces_max = 8; // of a long pass
 
 bool GraphKey::operator==(const GraphKey & other) const {
     return n_tokens == other.n_tokens && n_streams == other.n_streams && n_rows == other.n_rows && n_kv == other.n_kv &&
-           masked == other.masked && cfg_scale == other.cfg_scale && kv == other.kv && output == other.output &&
-           taps == other.taps;
+           all_rows == other.all_rows && masked == other.masked && cfg_scale == other.cfg_scale && kv == other.kv &&
+           output == other.output && taps == other.taps;
 }
 
 bool GraphKey::has_tap(Tap tap, int32_t layer) const {
@@ -61,7 +61,7 @@ void Graph::make_inputs() {
     if (key_.masked) {
         inputs_.mask = input(GGML_TYPE_F16, key_.n_kv, tile_rows(key_.n_tokens), "mask");
     }
-    if (key_.n_rows > 0 && key_.n_rows < key_.n_tokens) {
+    if (key_.n_rows > 0 && !key_.all_rows) {
         inputs_.rows = input(GGML_TYPE_I32, n_rows, 1, "rows");
     }
     if (key_.n_rows > 0 && rows_restricted(hp_.n_layer - 1)) {
@@ -165,9 +165,7 @@ bool Graph::is_tapped(int32_t il) const {
     return std::any_of(key_.taps.begin(), key_.taps.end(), [il](const TapPoint & point) { return point.layer == il; });
 }
 
-bool Graph::rows_restricted(int32_t il) const {
-    return il == hp_.n_layer - 1 && key_.n_rows < key_.n_tokens && !is_tapped(il);
-}
+bool Graph::rows_restricted(int32_t il) const { return il == hp_.n_layer - 1 && !key_.all_rows && !is_tapped(il); }
 
 int64_t Graph::n_query_rows(int32_t il) const {
     return (rows_restricted(il) ? key_.n_rows : key_.n_tokens) * key_.n_streams;
@@ -218,7 +216,7 @@ void Graph::tap_copy(Tap kind, int32_t il, ggml_tensor * x) {
 }
 
 void Graph::build_head(ggml_tensor * x) {
-    const bool selected = n_query_rows(hp_.n_layer - 1) == key_.n_rows * key_.n_streams;
+    const bool selected = key_.all_rows || rows_restricted(hp_.n_layer - 1);
     if (key_.output == OutputKind::none || key_.n_rows == 0) {
         ggml_build_forward_expand(graph_, x);
         return;

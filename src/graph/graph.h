@@ -19,10 +19,11 @@ class Model;
 
 // Everything that decides a graph's structure. Two requests with equal keys run the same graph.
 struct GraphKey {
-    int64_t               n_tokens  = 0; // T
-    int64_t               n_streams = 1; // S
-    int64_t               n_rows    = 0; // R
-    int64_t               n_kv      = 0; // K
+    int64_t               n_tokens  = 0;     // T
+    int64_t               n_streams = 1;     // S
+    int64_t               n_rows    = 0;     // R
+    int64_t               n_kv      = 0;     // K
+    bool                  all_rows  = false; // the rows asked for are 0 … T-1
     bool                  masked    = false;
     float                 cfg_scale = 0.0f;
     KvUse                 kv        = KvUse::none;

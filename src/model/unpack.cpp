@@ -4,10 +4,32 @@
 #include "io/gguf-file.h"
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace buoy {
+
+namespace {
+
+// What can be had without pushing others out. ggml reports all of the machine's memory as free, so the kernel is asked first.
+uint64_t available_memory(ggml_backend_dev_t cpu) {
+    std::ifstream meminfo("/proc/meminfo");
+    std::string   key, unit;
+    uint64_t      kib = 0;
+    while (meminfo >> key >> kib) {
+        if (key == "MemAvailable:") {
+            return kib << 10;
+        }
+        std::getline(meminfo, unit);
+    }
+    size_t free = 0, total = 0;
+    ggml_backend_dev_memory(cpu, &free, &total);
+    return free;
+}
+
+} // namespace
 
 bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params,
                    const Traits & traits) {
@@ -23,10 +45,9 @@ bool choose_unpack(const GgufFile & file, const Placement & placement, const Mod
             n_stored += tensor.size;
         }
     }
-    size_t free = 0, total = 0;
-    ggml_backend_dev_memory(placement.devices().back(), &free, &total);
     // one token at a time is bound by reading the weights, and F16 is more to read
-    if (!traits.is_diffusion() || !cpu_only || n_unpacked == 0 || n_unpacked > free / 2) {
+    if (!traits.is_diffusion() || !cpu_only || n_unpacked == 0 ||
+        n_unpacked > available_memory(placement.devices().back()) / 2) {
         return false;
     }
     if (params.log) {
