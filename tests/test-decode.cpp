@@ -401,6 +401,41 @@ TEST_CASE("logits that are no numbers end with an error") {
     CHECK_THROWS_WITH_AS(choice.choose(row), "the model's output is not a number", Error);
 }
 
+TEST_CASE("top-k, top-p and min-p keep what they say") {
+    std::vector<float> logits(2000);
+    for (size_t i = 0; i < logits.size(); i++) {
+        logits[i] =
+            -0.01f * static_cast<float>((i * 7919) % 2000); // a shuffled slope: rank r has probability ~ exp(-r / 100)
+    }
+    const auto drawn = [&](const std::function<void(GenerateParams &)> & change) {
+        GenerateParams params;
+        params.temperature = 1.0f;
+        change(params);
+        TokenChoice       choice(params, -1, ConfidenceOf::sampling);
+        std::set<int32_t> ranks;
+        for (int32_t i = 0; i < 3000; i++) {
+            ranks.insert(choice.choose(logits.data(), 2000, 0, i).id * 7919 % 2000);
+        }
+        return ranks;
+    };
+    const auto top_k = drawn([](auto & p) { p.top_k = 5; });
+    CHECK(top_k == std::set<int32_t>{0, 1, 2, 3, 4});
+    // 1 − exp(−r / 100) reaches 0.5 at r = 69.3, and the token that crosses the line stays
+    const auto top_p = drawn([](auto & p) { p.top_p = 0.5f; });
+    CHECK(*top_p.rbegin() >= 68);
+    CHECK(*top_p.rbegin() <= 70);
+    // exp(−r / 100) >= 0.2 up to r = 160
+    const auto min_p = drawn([](auto & p) { p.min_p = 0.2f; });
+    CHECK(*min_p.rbegin() >= 157);
+    CHECK(*min_p.rbegin() <= 160);
+    const auto both = drawn([](auto & p) {
+        p.top_k = 100;
+        p.top_p = 0.5f;
+        p.min_p = 0.9f; // up to r = 10
+    });
+    CHECK(*both.rbegin() == 10);
+}
+
 TEST_CASE("sampling follows the distribution") {
     GenerateParams params;
     params.temperature = 0.7f;

@@ -56,36 +56,48 @@ void TokenChoice::fill_items(const float * logits, int32_t n_vocab) {
     }
 }
 
+// Only as much of the vocabulary is sorted as is kept: a full sort would cost more than a small model's pass.
 void TokenChoice::keep_likely() {
+    const auto likelier = [](const Item & a, const Item & b) {
+        return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
+    };
+    size_t     n_sorted      = 0;
+    const auto ensure_sorted = [&](size_t n) {
+        const auto begin = items_.begin() + static_cast<ptrdiff_t>(n_sorted);
+        if (n > n_sorted) {
+            std::partial_sort(begin, items_.begin() + static_cast<ptrdiff_t>(n), items_.end(), likelier);
+            n_sorted = n;
+        }
+    };
     const bool filters = params_.top_k > 0 || params_.top_p < 1.0f || params_.min_p > 0.0f;
     if (!filters) {
         return;
     }
-    std::sort(items_.begin(), items_.end(),
-              [](const Item & a, const Item & b) { return a.weight != b.weight ? a.weight > b.weight : a.id < b.id; });
-    size_t n = items_.size();
-    if (params_.top_k > 0) {
-        n = std::min(n, static_cast<size_t>(params_.top_k));
-    }
+    size_t n = params_.top_k > 0 ? std::min(items_.size(), static_cast<size_t>(params_.top_k)) : items_.size();
     if (params_.top_p < 1.0f) {
-        double total = 0.0, sum = 0.0;
-        for (const Item & item : items_) {
-            total += item.weight;
-        }
-        size_t kept = 0; // the token that crosses the line is kept, and one at least
-        while (kept < n && (kept == 0 || sum <= static_cast<double>(params_.top_p) * total)) {
+        const double enough = static_cast<double>(params_.top_p) * measure().weight;
+        double       sum    = 0.0;
+        size_t       kept   = 0; // the token that crosses the line is kept, and one at least
+        while (kept < n && (kept == 0 || sum <= enough)) {
+            if (kept == n_sorted) {
+                ensure_sorted(std::min(n, std::max<size_t>(64, 4 * n_sorted)));
+            }
             sum += items_[kept++].weight;
         }
         n = kept;
     }
-    if (params_.min_p > 0.0f) {
-        const double least = static_cast<double>(params_.min_p) * items_[0].weight;
-        n = static_cast<size_t>(std::find_if(items_.begin() + 1, items_.begin() + static_cast<ptrdiff_t>(n),
-                                             [&](const Item & item) { return item.weight < least; }) -
+    if (n < items_.size()) {
+        ensure_sorted(n);
+    }
+    if (params_.min_p > 0.0f) { // the largest weight is 1
+        const auto least = static_cast<double>(params_.min_p);
+        n = static_cast<size_t>(std::partition(items_.begin(), items_.begin() + static_cast<ptrdiff_t>(n),
+                                               [&](const Item & item) { return item.weight >= least; }) -
                                 items_.begin());
     }
     // the forbidden token may be all that is left; then the next one stays as well
     if (n == 1 && items_[0].id == forbidden_ && items_.size() > 1) {
+        std::iter_swap(items_.begin() + 1, std::min_element(items_.begin() + 1, items_.end(), likelier));
         n = 2;
     }
     items_.resize(n);
