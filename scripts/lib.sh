@@ -87,10 +87,10 @@ install_packages() {
     if [ "$(uname -s)" = Darwin ]; then
         command -v brew >/dev/null || die "install Homebrew (https://brew.sh) or by hand: cmake ninja cli11 utf8proc doctest"
         command -v c++ >/dev/null || die "install the command line tools: xcode-select --install"
-        brew_install cmake ninja cli11 utf8proc
+        brew_install cmake ninja ccache cli11 utf8proc
         [ $for_tests = no ] || brew_install doctest clang-format numpy
     elif command -v apt-get >/dev/null; then
-        local packages=(cmake ninja-build g++ git libcli11-dev zlib1g-dev libutf8proc-dev)
+        local packages=(cmake ninja-build g++ ccache git libcli11-dev zlib1g-dev libutf8proc-dev)
         [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy)
         have_tree || packages+=(ca-certificates)
         apt_install "${packages[@]}"
