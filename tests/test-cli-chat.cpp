@@ -18,27 +18,6 @@
 using namespace buoy;
 using namespace buoy::test;
 
-namespace {
-
-using Args = std::vector<std::string>;
-
-Args operator+(Args args, const Args & more) {
-    args.insert(args.end(), more.begin(), more.end());
-    return args;
-}
-
-void check_refused(const ProgramResult & result, const std::string & culprit) {
-    CAPTURE(result.err);
-    CHECK(result.code == 1);
-    CHECK(result.out == "");
-    CHECK(result.is_one_line());
-    CHECK(result.err.find(culprit) != std::string::npos);
-}
-
-bool contains(const std::string & text, const std::string & part) { return text.find(part) != std::string::npos; }
-
-} // namespace
-
 TEST_CASE("cli: chat keeps the conversation, and its commands work") {
     const std::string path  = tiny_chat_model("llama");
     const Vocab       vocab = Vocab::load(path);

@@ -4,14 +4,13 @@
 #include "io/gguf-file.h"
 
 #include "buoy/error.h"
+#include "support/fuzz.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
 
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cstdlib>
-#include <random>
 
 #include <sys/resource.h>
 
@@ -19,15 +18,6 @@ using namespace buoy;
 using namespace buoy::test;
 
 namespace {
-
-using Random = std::mt19937_64;
-
-uint64_t below(Random & random, uint64_t limit) { return random() % limit; }
-
-uint64_t setting(const char * name, uint64_t fallback) {
-    const char * text = std::getenv(name);
-    return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
-}
 
 // Numbers near the limits that a parser may get wrong.
 uint64_t edge_number(Random & random) {

@@ -3,6 +3,7 @@
 
 #include "buoy/engine.h"
 #include "buoy/error.h"
+#include "support/fuzz.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
 #include "support/random-engine.h"
@@ -10,24 +11,13 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <random>
 
 using namespace buoy;
 using namespace buoy::test;
 
 namespace {
-
-using Random = std::mt19937_64;
-
-uint64_t below(Random & random, uint64_t limit) { return random() % limit; }
-
-uint64_t setting(const char * name, uint64_t fallback) {
-    const char * text = std::getenv(name);
-    return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
-}
 
 GgufBytes seed_model(const std::string & arch) {
     RandomModel model;

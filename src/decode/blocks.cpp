@@ -70,7 +70,6 @@ void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const Gene
     const RandomSource random(params.seed);
     const auto         n_masked   = static_cast<int32_t>(canvas.masked(block.from, block.to).size());
     const bool         open_ended = params.threshold || params.factor || settings.algorithm == Algorithm::eb;
-    bool               stored     = false;
     int32_t            since      = 0; // passes since the last full one
     for (int32_t step = 0; (open_ended || step < n_steps) && !canvas.is_done(); step++) {
         std::vector<int32_t> positions = canvas.masked(block.from, block.to);
@@ -90,9 +89,8 @@ void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const Gene
                 asked.push_back(position);
             }
         }
-        const bool refresh = !stored || (params.cache_refresh > 0 && since >= params.cache_refresh);
+        const bool refresh = since == 0 || (params.cache_refresh > 0 && since >= params.cache_refresh);
         const Pass pass    = choose_pass(canvas, params.cache, refresh, block);
-        stored             = true;
         since              = refresh ? 1 : since + 1;
 
         std::vector<Candidate> candidates = canvas.ask(asked, pass.from, pass.to, pass.kv);

@@ -10,10 +10,11 @@ namespace buoy {
 TokenChoice::TokenChoice(const GenerateParams & params, int32_t forbidden_id, ConfidenceOf confidence)
     : params_(params), forbidden_(forbidden_id), confidence_(confidence), random_(params.seed) {}
 
+bool TokenChoice::has_filters() const { return params_.top_k > 0 || params_.top_p < 1.0f || params_.min_p > 0.0f; }
+
 bool TokenChoice::summary_is_enough() const {
-    const bool filters = params_.top_k > 0 || params_.top_p < 1.0f || params_.min_p > 0.0f;
     return params_.temperature == 0.0f && params_.logit_bias.empty() &&
-           (confidence_ == ConfidenceOf::model || !filters);
+           (confidence_ == ConfidenceOf::model || !has_filters());
 }
 
 Candidate TokenChoice::choose(const RowSummary & row) const {
@@ -69,8 +70,7 @@ void TokenChoice::keep_likely() {
             n_sorted = n;
         }
     };
-    const bool filters = params_.top_k > 0 || params_.top_p < 1.0f || params_.min_p > 0.0f;
-    if (!filters) {
+    if (!has_filters()) {
         return;
     }
     size_t n = params_.top_k > 0 ? std::min(items_.size(), static_cast<size_t>(params_.top_k)) : items_.size();

@@ -38,6 +38,7 @@ private:
         double weight = 0.0, weighted_logit = 0.0, first = 0.0, second = 0.0;
     };
 
+    bool   has_filters() const;
     void   fill_items(const float * logits, int32_t n_vocab);
     void   keep_likely(); // top-k, top-p, min-p
     Item   draw(int32_t step, int32_t position) const;

@@ -9,6 +9,21 @@
 
 namespace buoy::test {
 
+Args operator+(Args args, const Args & more) {
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+}
+
+void check_refused(const ProgramResult & result, const std::string & culprit) {
+    CAPTURE(result.err);
+    CHECK(result.code == 1);
+    CHECK(result.out == "");
+    CHECK(result.is_one_line());
+    CHECK(result.err.find(culprit) != std::string::npos);
+}
+
+bool contains(const std::string & text, const std::string & part) { return text.find(part) != std::string::npos; }
+
 ProgramResult cli(const std::vector<std::string> & args, const std::string & input,
                   const std::map<std::string, std::string> & env) {
     ProgramSpec spec;

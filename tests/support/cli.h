@@ -10,6 +10,15 @@
 
 namespace buoy::test {
 
+using Args = std::vector<std::string>;
+
+Args operator+(Args args, const Args & more);
+
+bool contains(const std::string & text, const std::string & part);
+
+// Checks that the program ended with 1, printed nothing, and complained in one line that has the culprit in it.
+void check_refused(const ProgramResult & result, const std::string & culprit);
+
 // llama-diffusion-cli without timings, with one thread; input is what it reads from standard input.
 ProgramResult cli(const std::vector<std::string> & args, const std::string & input = "",
                   const std::map<std::string, std::string> & env = {});
