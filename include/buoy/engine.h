@@ -38,12 +38,45 @@ enum class Tap {
 
 std::string tap_name(Tap tap, int32_t layer);
 
-struct TapPoint {
-    Tap     tap;
-    int32_t layer;
-
-    bool operator==(const TapPoint & other) const { return tap == other.tap && layer == other.layer; }
+// How a pattern (or scores) [H, T, K] is reduced on the device before it is handed over. Heads and rows are those selected.
+enum class TapReduce {
+    none,
+    heads,    // mean over heads             [1, T, K]
+    received, // mean over query rows        [H, 1, K]
+    regions,  // sums over pairs of regions of the mean over heads [1, R, R], query region first
 };
+
+struct TapPoint {
+    Tap       tap;
+    int32_t   layer;
+    TapReduce reduce = TapReduce::none; // pattern only, the other taps come whole
+
+    bool operator==(const TapPoint & other) const {
+        return tap == other.tap && layer == other.layer && reduce == other.reduce;
+    }
+};
+
+// The part of a pattern that taps are about. Empty: all of it.
+struct TapSelection {
+    std::vector<int32_t>              heads;   // ascending
+    std::vector<int32_t>              rows;    // indices into 0 … T-1, ascending
+    std::vector<std::vector<int32_t>> regions; // positions of each region, for TapReduce::regions
+};
+
+// A change of one layer's attention before its softmax, in every stream: bias is added to the scaled scores of these keys,
+// -inf drops them. Several for the same place add up. A query left without any key is an error.
+struct AttentionEdit {
+    int32_t              layer = 0;
+    std::vector<int32_t> heads;   // empty: all
+    std::vector<int32_t> queries; // positions; empty: all
+    std::vector<int32_t> keys;    // positions; those that are not there are ignored
+    float                bias = 0.0f;
+};
+
+// What a layer would attend to without its edits, and the edits that follow from it.
+// received [H, K]: the mean over query rows of the unedited pattern's columns, K columns for the key positions given.
+using EditProbe = std::function<std::vector<AttentionEdit>(int32_t layer, const std::vector<int32_t> & key_positions,
+                                                           const float * received)>;
 
 // One observed activation of one stream. The data lives until the sink returns.
 struct TapEvent {
@@ -71,7 +104,12 @@ struct ForwardRequest {
     // > 0 with two streams: what comes out is un + (w + 1)(cond − un) of the second and the first, one row for both
     float                 cfg_scale = 0.0f;
     std::vector<TapPoint> taps; // empty: nothing is observed and nothing is paid for it
+    TapSelection          selection;
     TapSink               sink;
+
+    std::vector<AttentionEdit> edits;  // known before the pass
+    std::vector<int32_t>       probed; // layers whose edits are found while the pass runs
+    EditProbe                  probe;
 };
 
 // What greedy and threshold decoding need of a row, reduced on the device so that V floats never travel.

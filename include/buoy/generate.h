@@ -53,6 +53,9 @@ struct StepReport {
 // Called after every step with the sequence as it now is; returning false ends the generation cleanly.
 using StepCallback = std::function<bool(const StepReport & step, const std::vector<int32_t> & tokens)>;
 
+// Called before every forward pass with the step it belongs to; may add taps and edits to the request.
+using ForwardCallback = std::function<void(int32_t step, ForwardRequest & request)>;
+
 struct GenerateParams {
     int32_t n_predict = 128; // tokens to generate after the prompt; 0: only fill the masks the prompt has
 
@@ -83,6 +86,7 @@ struct GenerateParams {
 
     std::vector<int32_t> end_ids; // generation ends where one of these is final
     StepCallback         on_step;
+    ForwardCallback      on_forward; // with it, an autoregressive prompt is one pass
 };
 
 struct Generation {

@@ -12,14 +12,15 @@ constexpr int32_t n_batch = 512; // prompt tokens computed at a time
 
 // Computes the tokens from position first on; the result is about the last one.
 const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first,
-                                   OutputKind output, int64_t & n_forward) {
+                                   OutputKind output, int32_t step, const ForwardCallback & on_forward,
+                                   int64_t & n_forward) {
     const auto            n_total = static_cast<int32_t>(tokens.size());
     const ForwardResult * result  = nullptr;
     ForwardRequest        request;
     request.output = output;
     request.kv     = KvUse::store;
     while (first < n_total) {
-        const int32_t n = std::min(n_batch, n_total - first);
+        const int32_t n = on_forward ? n_total - first : std::min(n_batch, n_total - first);
         request.tokens.assign(tokens.begin() + first, tokens.begin() + first + n);
         request.positions.clear();
         for (int32_t i = 0; i < n; i++) {
@@ -29,6 +30,9 @@ const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> &
         request.rows.clear();
         if (first == n_total) {
             request.rows.push_back(n - 1);
+        }
+        if (on_forward) {
+            on_forward(step, request);
         }
         result = &engine.forward(request);
         n_forward++;
@@ -56,8 +60,9 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
     engine.kv_truncate(0);
     for (int32_t step = 0; step < params.n_predict && !out.stopped && !out.ended; step++) {
         const auto            position = static_cast<int32_t>(tokens.size());
-        const ForwardResult & result   = compute_from(engine, tokens, n_done, output, out.n_forward);
-        n_done                         = position;
+        const ForwardResult & result =
+            compute_from(engine, tokens, n_done, output, step, params.on_forward, out.n_forward);
+        n_done = position;
         if (step == 0) {
             out.prompt_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
         }

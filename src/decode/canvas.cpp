@@ -63,6 +63,9 @@ std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32
         // shifted models predict a token from the row before it; the first row stands in for itself
         request_.rows.push_back((traits_.shift ? std::max(position - 1, 0) : position) - from);
     }
+    if (params_.on_forward) {
+        params_.on_forward(step(), request_);
+    }
     const ForwardResult & result = engine_.forward(request_);
     out_.n_forward++;
 

@@ -1,0 +1,73 @@
+#pragma once
+
+#include "buoy/generate.h"
+#include "buoy/vocab.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace buoy {
+
+enum class RecordType { f16, f32 };
+
+// A named part of the sequence: spans of positions, first and one past the last.
+struct Region {
+    std::string                              name;
+    std::vector<std::pair<int32_t, int32_t>> spans;
+};
+
+// What to keep of a run, and where. Index lists: empty is all, an index that does not exist is an error.
+struct RecordOptions {
+    std::string          path;
+    bool                 force = false; // replace an existing file
+    std::vector<int32_t> layers;
+    std::vector<int32_t> heads;
+    std::vector<int32_t> steps;
+    std::vector<int32_t> rows; // query positions
+    std::vector<Tap>     taps   = {Tap::pattern};
+    TapReduce            reduce = TapReduce::heads;
+    RecordType           type   = RecordType::f16;
+    std::vector<Region>  regions; // for TapReduce::regions; kept in the file's meta.json whatever the reduction
+    uint64_t             max_size = 8ull << 30; // bytes; a run that might need more is refused
+    LogCallback          log;
+};
+
+// What a recording tells about its run besides what it sees.
+struct RecordedRun {
+    std::string          prompt; // text
+    std::vector<int32_t> prompt_tokens;
+    EngineParams         engine;
+    GenerateParams       generate;
+};
+
+// Writes run.npz while a generation goes on: activations are handed to a thread of its own through a bounded queue, the file
+// appears under its name when finish() returns. Dropped without finish() it leaves nothing behind.
+class Recorder {
+public:
+    // Checks the options against the model and the run, predicts the size, creates the temporary file.
+    Recorder(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run);
+    ~Recorder();
+    Recorder(const Recorder &)             = delete;
+    Recorder & operator=(const Recorder &) = delete;
+
+    uint64_t predicted_size() const; // an upper bound, bytes
+
+    // Adds the taps of that step to the request.
+    void prepare(int32_t step, ForwardRequest & request);
+    // The step is complete: with what it wrote and the sequence as it now is.
+    void end_step(const StepReport & report, const std::vector<int32_t> & tokens);
+    // Both, in front of what the parameters call already.
+    void attach(GenerateParams & params);
+
+    // Ends the file behind the last complete step and gives it its name.
+    void finish();
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace buoy
