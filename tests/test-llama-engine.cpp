@@ -352,7 +352,7 @@ TEST_CASE("llama engine: wrong parameters and files are named") {
         return error_of([&] { load(tiny_gemma(), params); });
     };
     CHECK(contains(with([](EngineParams & p) { p.n_streams = 2; }), "streams"));
-    CHECK(contains(with([](EngineParams & p) { p.n_ctx = -1; }), "context length"));
+    CHECK(contains(with([](EngineParams & p) { p.n_ctx = -2; }), "context length"));
     CHECK(contains(with([](EngineParams & p) { p.n_threads = 10000; }), "threads"));
 
     TinyGemma unknown;

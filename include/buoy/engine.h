@@ -18,7 +18,7 @@ enum class FlashAttention { off, on, automatic };
 enum class KvType { f32, f16, q8_0 };
 
 struct EngineParams {
-    int32_t        n_ctx     = 0; // positions the K/V store can hold; 0: the model's training length, at most 4096
+    int32_t        n_ctx     = 0; // positions of the K/V store; -1: the model's training length; 0: that, at most 4096
     int32_t        n_streams = 1; // sequences computed side by side (2 for classifier-free guidance)
     int32_t        n_threads = 0; // 0: one per core
     FlashAttention flash     = FlashAttention::automatic;

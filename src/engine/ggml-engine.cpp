@@ -1,6 +1,7 @@
 #include "engine/ggml-engine.h"
 
 #include "buoy/error.h"
+#include "engine/context-length.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,15 +11,6 @@
 namespace buoy {
 
 namespace {
-
-constexpr int32_t n_ctx_default_max = 4096;
-
-int32_t choose_n_ctx(const Model & model, const EngineParams & params) {
-    if (params.n_ctx < 0) {
-        fail("the context length is ", params.n_ctx, ", expected 0 (the model's) or more");
-    }
-    return params.n_ctx > 0 ? params.n_ctx : std::min(model.hparams().n_ctx_train, n_ctx_default_max);
-}
 
 int32_t choose_n_threads(int32_t n_threads) {
     constexpr int32_t n_threads_max = 512; // ggml's own limit
@@ -44,7 +36,7 @@ int64_t pad_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multip
 
 GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params)
     : model_(std::move(model)), params_(params),
-      store_(model_->hparams(), model_->placement(), params, choose_n_ctx(*model_, params)) {
+      store_(model_->hparams(), model_->placement(), params, choose_n_ctx(params, model_->hparams().n_ctx_train)) {
     const HParams & hp      = model_->hparams();
     const auto &    devices = model_->placement().devices();
     if (params.n_streams < 1) {

@@ -2,6 +2,7 @@
 
 #include "buoy/device.h"
 #include "buoy/error.h"
+#include "engine/context-length.h"
 #include "engine/row-summary.h"
 #include "io/printable.h"
 #include "model/arch.h"
@@ -18,10 +19,9 @@ namespace buoy {
 
 namespace {
 
-constexpr int32_t n_ctx_default_max = 4096;
-constexpr int32_t n_threads_max     = 512; // ggml's own limit
-constexpr int32_t chunk_max         = 512; // tokens that a causal pass with a store computes at once
-constexpr int64_t n_layer_max       = 512; // libllama's own limit, above which it aborts
+constexpr int32_t n_threads_max = 512; // ggml's own limit
+constexpr int32_t chunk_max     = 512; // tokens that a causal pass with a store computes at once
+constexpr int64_t n_layer_max   = 512; // libllama's own limit, above which it aborts
 
 // What upstream's diffusion architectures assume where the file is silent; everything else is autoregressive.
 ArchDefaults arch_defaults(const std::string & arch) {
@@ -104,9 +104,6 @@ LlamaEngine::LlamaEngine(const ModelParams & model, const EngineParams & params)
     if (params.n_streams != 1) {
         fail("the number of streams is ", params.n_streams, ", the engine over libllama has one");
     }
-    if (params.n_ctx < 0) {
-        fail("the context length is ", params.n_ctx, ", expected 0 (the model's) or more");
-    }
     if (params.n_threads < 0 || params.n_threads > n_threads_max) {
         fail("the number of threads is ", params.n_threads, ", expected 0 (one per core) to ", n_threads_max);
     }
@@ -116,7 +113,7 @@ LlamaEngine::LlamaEngine(const ModelParams & model, const EngineParams & params)
     const GgufFile file = GgufFile::open(model.path);
     load(file, model);
     read_info(file);
-    n_ctx_ = params.n_ctx > 0 ? params.n_ctx : std::clamp(info_.n_ctx_train, 1, n_ctx_default_max);
+    n_ctx_ = choose_n_ctx(params, info_.n_ctx_train);
 }
 
 void LlamaEngine::load(const GgufFile & file, const ModelParams & params) {
