@@ -1,6 +1,7 @@
 // Files as they are found in the wild: fused Q/K/V, split in several, and a trained model.
 
 #include "buoy/engine.h"
+#include "buoy/error.h"
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
 #include "support/converted.h"
@@ -11,6 +12,7 @@
 #include <doctest/doctest.h>
 #include <ggml-cpp.h>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace buoy;
@@ -127,4 +129,29 @@ TEST_CASE("a trained model continues a story as libllama does") {
     // the fast path may round differently, but not change what a trained model says in its first sentence
     const auto fast = vocab.decode(generate(*load_engine(model, {}), prompt, params).tokens);
     CHECK(fast.substr(0, 40) == text.substr(0, 40));
+}
+
+TEST_CASE("loading tells how far it is after every tensor, and ends where nobody waits for it") {
+    std::vector<float> told;
+    ModelParams        model;
+    model.path     = random_gguf({});
+    model.use_mmap = false;
+    model.progress = [&](float done) {
+        told.push_back(done);
+        return true;
+    };
+    load_engine(model, exact_params());
+    CHECK(told.size() >= 20); // 2 layers of 9 tensors, embedding, norm and head
+    CHECK(std::is_sorted(told.begin(), told.end()));
+    CHECK(told.back() == 1.0f);
+
+    model.progress = [](float done) { return done < 0.5f; };
+    CHECK_THROWS_WITH_AS(load_engine(model, exact_params()), (model.path + ": loading was cancelled").c_str(), Error);
+
+    EngineParams params = exact_params();
+    RandomModel  long_context;
+    long_context.n_ctx = 8192;
+    CHECK(random_engine(long_context, params)->n_ctx() == 4096);
+    params.n_ctx = -1;
+    CHECK(random_engine(long_context, params)->n_ctx() == 8192);
 }

@@ -246,7 +246,8 @@ void WeightLoader::place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & 
     }
 }
 
-void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & memory) const {
+void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & memory,
+                                const std::function<void()> & on_tensor) const {
     uint64_t                     needed = 0;
     std::vector<const Pending *> group;
     for (const Pending & p : pending_.at(buft)) {
@@ -271,11 +272,12 @@ void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & 
         file_.file(p->source->file).read(p->source->offset + p->skip, staging.data(), staging.size());
         if (p->tensor->type == p->source->type) {
             ggml_backend_tensor_set(p->tensor, staging.data(), 0, staging.size());
-            continue;
+        } else {
+            unpacked.resize(static_cast<size_t>(ggml_nelements(p->tensor)));
+            unpack_rows(p->source->type, staging.data(), unpacked.data(), p->tensor->ne[0], n_rows);
+            ggml_backend_tensor_set(p->tensor, unpacked.data(), 0, ggml_nbytes(p->tensor));
         }
-        unpacked.resize(static_cast<size_t>(ggml_nelements(p->tensor)));
-        unpack_rows(p->source->type, staging.data(), unpacked.data(), p->tensor->ne[0], n_rows);
-        ggml_backend_tensor_set(p->tensor, unpacked.data(), 0, ggml_nbytes(p->tensor));
+        on_tensor();
     }
     memory.buffers.push_back(std::move(buffer));
 }
@@ -283,15 +285,22 @@ void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & 
 WeightMemory WeightLoader::load(const ProgressCallback & progress) {
     WeightMemory memory;
     size_t       n_done = 0;
+    const auto   report = [&] {
+        if (progress && !progress(static_cast<float>(n_done) / static_cast<float>(declared_.size()))) {
+            fail_runtime(printable(file_.paths()[0]), ": loading was cancelled");
+        }
+    };
     for (const auto & [buft, group] : pending_) {
         if (use_mmap_) {
             place_mapped(buft, memory);
         }
-        place_copied(buft, memory);
-        n_done += group.size();
-        if (progress && !progress(static_cast<float>(n_done) / static_cast<float>(declared_.size()))) {
-            fail_runtime(printable(file_.paths()[0]), ": loading was cancelled");
-        }
+        n_done += static_cast<size_t>(
+            std::count_if(group.begin(), group.end(), [](const Pending & p) { return p.tensor->buffer != nullptr; }));
+        report();
+        place_copied(buft, memory, [&] {
+            n_done++;
+            report();
+        });
     }
     for (ggml_backend_buffer_ptr & buffer : memory.buffers) {
         ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);

@@ -7,6 +7,7 @@
 
 #include <ggml-cpp.h>
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -46,7 +47,7 @@ public:
     void attention(int32_t il, const HParams & hp, LayerWeights & layer);
     void swiglu(int32_t il, const HParams & hp, LayerWeights & layer);
 
-    // Allocates and reads everything declared so far.
+    // Allocates and reads everything declared so far. Progress is told after every tensor that had to be copied.
     WeightMemory load(const ProgressCallback & progress);
 
 private:
@@ -66,7 +67,8 @@ private:
     ggml_backend_buffer_type_t choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const;
     ggml_context *             context(ggml_backend_buffer_type_t buft);
     void                       place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & memory) const;
-    void                       place_copied(ggml_backend_buffer_type_t buft, WeightMemory & memory) const;
+    void                       place_copied(ggml_backend_buffer_type_t buft, WeightMemory & memory,
+                                            const std::function<void()> & on_tensor) const;
 
     const GgufFile &                                           file_;
     const Placement &                                          placement_;
