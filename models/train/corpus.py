@@ -1,0 +1,145 @@
+"""Draws samples: passages with facts made up on the spot, questions about them, short answers, and small stories.
+
+A sample is a chat: a list of (user text, answer text). The passages stand at the start of the first user text.
+Levels, from easy to hard: 0 key-value lists, 1 one plain fact per passage, 2 several facts per passage with pronouns,
+3 everything: all phrasings, islands beside people, passages that do not matter.
+"""
+
+import random
+from dataclasses import dataclass
+
+import world
+
+LEVELS = 4
+
+
+@dataclass
+class Shape:
+    level: int
+    n_passages: int
+    n_questions: int
+
+
+@dataclass
+class Fact:
+    subject: str
+    attribute: str
+    value: str
+    table: dict
+
+    def predicate(self, rng, level):
+        return _pick(rng, self.table[self.attribute][1], level).format(v=self.value)
+
+    def question(self, rng, level):
+        return _pick(rng, self.table[self.attribute][2], level).format(n=self.subject)
+
+    def answer(self):
+        return self.table[self.attribute][3].format(v=self.value)
+
+
+def _pick(rng, templates, level):
+    return rng.choice(templates[:1] if level <= 1 else templates[:2] if level == 2 else templates)
+
+
+def pronoun(name):
+    return "she" if name in world.WOMEN else "he"
+
+
+class Context:
+    """The facts of one sample: subjects are distinct, and no two share a value of the same attribute."""
+
+    def __init__(self, rng, n_attributes):
+        self.rng = rng
+        self.people = rng.sample(world.WOMEN + world.MEN, 24)
+        self.islands = rng.sample(world.ISLANDS, 8)
+        self.kinds = {id(t): rng.sample(sorted(t), min(n_attributes, len(t))) for t in (world.PERSON, world.ISLAND)}
+        self.values = {}
+
+    def draw(self, table, n_facts):
+        subject = (self.people if table is world.PERSON else self.islands).pop()
+        kinds = self.kinds[id(table)]
+        facts = []
+        for attribute in self.rng.sample(kinds, min(n_facts, len(kinds))):
+            left = self.values.setdefault(attribute, self.rng.sample(table[attribute][0], len(table[attribute][0])))
+            if left:
+                facts.append(Fact(subject, attribute, left.pop(), table))
+        return facts
+
+
+def passage(rng, facts, level):
+    name = facts[0].subject
+    predicates = [f.predicate(rng, level) for f in facts]
+    if level <= 1:
+        return " ".join(f"{name} {p}." for p in predicates)
+    he = pronoun(name).capitalize() if facts[0].table is world.PERSON else "It"
+    text = f"{rng.choice(world.OPENINGS)} {name}" if level >= 3 and rng.random() < 0.2 else name
+    text += f" {predicates[0]}"
+    rest = predicates[1:]
+    if rest and rng.random() < 0.4:
+        text += f" and {rest.pop(0)}"
+    text += "."
+    for p in rest:
+        text += f" {he if rng.random() < 0.6 else name} {p}."
+    if level >= 3 and rng.random() < 0.1:
+        text += " " + rng.choice(world.NOTES)
+    return text
+
+
+def _ask(rng, facts, shape, first):
+    """A list of turns; the passages, if any, go into the first."""
+    asked = rng.sample(facts, min(shape.n_questions, len(facts)))
+    turns = [(f.question(rng, shape.level), f.answer()) for f in asked]
+    return [(f"{first}\n{turns[0][0]}", turns[0][1])] + turns[1:]
+
+
+def _pairs(rng, shape):
+    names = rng.sample(world.WOMEN + world.MEN, shape.n_passages)
+    pool = rng.choice([world.COLOURS, world.ANIMALS, world.JOBS, world.TOWNS, world.FOODS])
+    values = rng.sample(pool, min(len(pool), shape.n_passages))
+    pairs = list(zip(names, values))
+    asked = [rng.choice(pairs) for _ in range(shape.n_questions)]
+    first = " ".join(f"{n}: {v}." for n, v in pairs)
+    turns = [(f"So {n}?", f"It is {v}.") for n, v in asked]
+    return [(f"List: {first}\n{turns[0][0]}", turns[0][1])] + turns[1:]
+
+
+def questions(rng, shape):
+    if shape.level == 0:
+        return _pairs(rng, shape)
+    context = Context(rng, rng.choice([2, 3]) if shape.level <= 2 else rng.choice([2, 3, 4, 6]))
+    passages, facts = [], []
+    for _ in range(shape.n_passages):
+        island = shape.level >= 3 and rng.random() < 0.2 and context.islands
+        drawn = context.draw(world.ISLAND if island else world.PERSON, 1 if shape.level == 1 else rng.choice([1, 2, 2, 3]))
+        note = shape.level >= 3 and facts and rng.random() < 0.1
+        if note or not drawn:
+            passages.append(" ".join(rng.sample(world.NOTES, rng.choice([1, 2]))))
+        else:
+            passages.append(passage(rng, drawn, shape.level))
+            facts += drawn
+    first = "\n".join(f"{i + 1}. {p}" for i, p in enumerate(passages))
+    return _ask(rng, facts, shape, first)
+
+
+def story(rng):
+    name = rng.choice(world.WOMEN + world.MEN)
+    animal = rng.choice(world.ANIMALS)
+    slots = dict(n=name, a=animal, he=pronoun(name), place=rng.choice(world.PLACES), mood=rng.choice(world.MOODS),
+                 food=rng.choice(world.FOODS), colour=rng.choice(world.COLOURS))
+    text = " ".join(rng.choice(part).format(**slots) for part in world.STORY)
+    return rng.choice(world.REQUESTS).format(**slots), text
+
+
+def generator(*key):
+    """A stream of random numbers for every key, the same on every machine."""
+    return random.Random("/".join(map(str, key)))
+
+
+def everything(n, seed="tokenizer"):
+    """Texts of all kinds, for the tokenizer."""
+    rng = generator(seed)
+    for _ in range(n):
+        level = rng.randrange(LEVELS)
+        for user, answer in questions(rng, Shape(level, 4 if level else 12, 6)) + [story(rng)]:
+            yield user
+            yield answer
