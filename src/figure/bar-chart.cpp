@@ -1,0 +1,154 @@
+#include "buoy/error.h"
+#include "figure/chart.h"
+#include "figure/text.h"
+#include "io/printable.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace buoy::figure {
+
+namespace {
+
+double error_of(const BarSeries & series, size_t i) {
+    return !series.errors.empty() && std::isfinite(series.errors[i]) ? std::abs(series.errors[i]) : 0;
+}
+
+void check(const BarChart & chart) {
+    for (const BarSeries & series : chart.series) {
+        const size_t n = chart.groups.size();
+        if (series.values.size() != n || (!series.errors.empty() && series.errors.size() != n)) {
+            fail("bars ", in_quotes(series.name), ": expected ", n, " values and as many errors or none, got ",
+                 series.values.size(), " and ", series.errors.size());
+        }
+    }
+}
+
+void draw_bars(Scene & scene, const BarChart & chart, const Box & plot, const Range & range) {
+    const auto   n_series = static_cast<double>(chart.series.size());
+    const double group    = plot.w / static_cast<double>(chart.groups.size());
+    const double width    = std::min(46.0, group * 0.78 / n_series);
+    const auto   y_of     = [&](double v) { return plot.y + plot.h * (1 - std::clamp(range.position(v), 0.0, 1.0)); };
+    const double zero     = y_of(0);
+
+    for (size_t g = 0; g < chart.groups.size(); g++) {
+        const double first = plot.x + group * (static_cast<double>(g) + 0.5) - width * n_series / 2;
+        for (size_t s = 0; s < chart.series.size(); s++) {
+            const double value = chart.series[s].values[g];
+            if (!std::isfinite(value)) {
+                continue;
+            }
+            const double      x     = first + width * static_cast<double>(s);
+            const double      gap   = std::min(1.0, width * 0.1);
+            const double      top   = std::min(zero, y_of(value));
+            const std::string title = cut_text(chart.groups[g], size_label, 200) + ", " +
+                                      cut_text(chart.series[s].name, size_label, 200) + ": " + short_number(value);
+            scene.items.push_back(
+                Rect{{x + gap, top, width - 2 * gap, std::abs(y_of(value) - zero)}, Paint::of_series(s), title});
+            const double error = error_of(chart.series[s], g);
+            if (error > 0) {
+                const double middle = x + width / 2;
+                const double cap    = std::min(4.0, width * 0.3);
+                const double y0     = y_of(value - error);
+                const double y1     = y_of(value + error);
+                scene.items.push_back(Path{{{{middle, y0}, {middle, y1}},
+                                            {{middle - cap, y0}, {middle + cap, y0}},
+                                            {{middle - cap, y1}, {middle + cap, y1}}},
+                                           false,
+                                           {},
+                                           {Role::text, 1.2, {}},
+                                           ""});
+            }
+        }
+    }
+}
+
+// Names of the groups below the plot; the height they took.
+double draw_groups(Scene & scene, const BarChart & chart, const Box & plot) {
+    constexpr double upward_max = 96;
+
+    const double gap  = plot.w / static_cast<double>(std::max<size_t>(1, chart.groups.size()));
+    double       room = 0;
+    for (const std::string & name : chart.groups) {
+        room = std::max(room, text_width(cut_text(name, size_tick, 200), size_tick));
+    }
+    const bool upward = room + 8 > gap;
+    double     height = upward ? 0 : 20;
+    for (const size_t i : thin_labels(chart.groups.size(), gap, upward ? 13 : 0)) {
+        const double x = plot.x + gap * (static_cast<double>(i) + 0.5);
+        if (upward) {
+            const std::string name = cut_text(chart.groups[i], size_tick, upward_max);
+            height                 = std::max(height, text_width(name, size_tick) + 10);
+            draw_text(scene, {x + 4, plot.y + plot.h + 6}, name, size_tick, Anchor::end, Role::muted, true);
+        } else {
+            draw_text(scene, {x, plot.y + plot.h + 16}, cut_text(chart.groups[i], size_tick, gap - 4), size_tick,
+                      Anchor::middle, Role::muted);
+        }
+    }
+    return height;
+}
+
+} // namespace
+
+Range values_of(const BarChart & chart) {
+    check(chart);
+    Range range;
+    for (const BarSeries & series : chart.series) {
+        for (size_t i = 0; i < series.values.size(); i++) {
+            if (std::isfinite(series.values[i])) {
+                range.include(series.values[i] - error_of(series, i));
+                range.include(series.values[i] + error_of(series, i));
+            }
+        }
+    }
+    if (!range.empty()) {
+        range.include(0);
+    }
+    return range;
+}
+
+std::vector<KeyEntry> key_of(const BarChart & chart) {
+    std::vector<KeyEntry> entries;
+    for (size_t i = 0; i < chart.series.size() && (chart.series.size() > 1 || !chart.series[0].name.empty()); i++) {
+        entries.push_back({KeyShape::bar, chart.series[i].name, i});
+    }
+    return entries;
+}
+
+Drawn draw_chart(Scene & scene, const BarChart & chart, const ChartPlace & place) {
+    const Range     own    = values_of(chart);
+    const TickStyle style  = {chart.y.percent, false};
+    const double    height = std::round(std::clamp(place.width * 0.42, 120.0, 300.0));
+    const auto      count  = static_cast<size_t>(height / 38);
+    const Range     range  = limited(rounded(place.values ? *place.values : own, count, style), chart.y);
+
+    double y = place.at.y + draw_chart_title(scene, chart.title, place.at, place.width);
+    y += place.key ? draw_key(scene, key_of(chart), {place.at.x, y}, place.width) : 0;
+
+    const Ticks  ticks = nice_ticks(range, count + 1, style);
+    const double left  = y_axis_width(ticks, chart.y);
+    const Box    plot  = {place.at.x + left, std::round(y + 6), std::max(40.0, place.width - left - 8), height};
+    draw_y_axis(scene, plot, range, ticks, chart.y, place.at.x);
+    if (own.empty()) {
+        draw_no_data(scene, plot);
+    } else {
+        draw_bars(scene, chart, plot, range);
+    }
+    const double zero = plot.y + plot.h * (1 - std::clamp(range.position(0), 0.0, 1.0));
+    draw_line(scene, {plot.x, std::round(zero) + 0.5}, {plot.x + plot.w, std::round(zero) + 0.5}, Role::muted);
+
+    y = plot.y + plot.h + draw_groups(scene, chart, plot);
+    if (!chart.x_label.empty()) {
+        draw_text(scene, {plot.x + plot.w / 2, y + 15}, cut_text(chart.x_label, size_label, plot.w), size_label,
+                  Anchor::middle, Role::text);
+        y += 20;
+    }
+    std::string description = "Bar chart" + (chart.title.empty() ? "" : " \"" + clean_text(chart.title) + "\"") + ": " +
+                              std::to_string(chart.groups.size()) + " groups of " +
+                              std::to_string(chart.series.size()) + " bars";
+    description +=
+        own.empty() ? ", no data." : ", from " + short_number(own.low) + " to " + short_number(own.high) + ".";
+    return {y + 4 - place.at.y, {}, description};
+}
+
+} // namespace buoy::figure

@@ -1,0 +1,68 @@
+#include "figure/heat-cells.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace buoy::figure {
+
+namespace {
+
+std::string note(const HeatMap & map, size_t count, size_t shown, const char * what) {
+    const std::string kind = map.downsample == Downsample::mean ? "mean"
+                             : map.map == ColorMap::diverging   ? "extreme"
+                                                                : "maximum";
+    return "Each cell shows the " + kind + " of up to " + std::to_string((count + shown - 1) / shown) + " of " +
+           std::to_string(count) + " " + what + ".";
+}
+
+} // namespace
+
+HeatCells heat_cells(const HeatMap & map, size_t columns_max, size_t rows_max) {
+    HeatCells out;
+    out.rows    = std::min(map.rows, std::max<size_t>(1, rows_max));
+    out.columns = std::min(map.columns, std::max<size_t>(1, columns_max));
+
+    const auto cell_of = [&](size_t row, size_t column) {
+        return std::pair<size_t, size_t>(row * out.rows / map.rows, column * out.columns / map.columns);
+    };
+    constexpr float     nan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<double> sums(out.rows * out.columns, 0.0);
+    std::vector<size_t> counts(out.rows * out.columns, 0);
+    out.values.assign(out.rows * out.columns, nan);
+    for (size_t row = 0; row < map.rows; row++) {
+        for (size_t column = 0; column < map.columns; column++) {
+            const float value = map.values[row * map.columns + column];
+            if (!std::isfinite(value)) {
+                continue;
+            }
+            const auto [r, c] = cell_of(row, column);
+            const size_t at   = r * out.columns + c;
+            float &      cell = out.values[at];
+            const bool   more = map.map == ColorMap::diverging ? std::abs(value) > std::abs(cell) : value > cell;
+            cell              = counts[at] == 0 || more ? value : cell;
+            sums[at] += value;
+            counts[at]++;
+        }
+    }
+    for (size_t i = 0; i < out.values.size(); i++) {
+        out.has_absent |= counts[i] == 0;
+        if (map.downsample == Downsample::mean && counts[i] > 1) {
+            out.values[i] = static_cast<float>(sums[i] / static_cast<double>(counts[i]));
+        }
+    }
+    for (const auto & [row, column] : map.hatched) {
+        out.hatched.push_back(cell_of(row, column));
+    }
+    std::sort(out.hatched.begin(), out.hatched.end());
+    out.hatched.erase(std::unique(out.hatched.begin(), out.hatched.end()), out.hatched.end());
+    if (out.columns < map.columns) {
+        out.notes.push_back(note(map, map.columns, out.columns, "columns"));
+    }
+    if (out.rows < map.rows) {
+        out.notes.push_back(note(map, map.rows, out.rows, "rows"));
+    }
+    return out;
+}
+
+} // namespace buoy::figure

@@ -1,0 +1,218 @@
+#include "figure/svg.h"
+
+#include "figure/png.h"
+#include "text/utf8.h"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+
+namespace buoy::figure {
+
+namespace {
+
+constexpr size_t runs_max = 2500; // of cells as rectangles; above that an embedded PNG is smaller
+
+std::string base64(const std::string & data) {
+    static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    std::string out;
+    out.reserve((data.size() + 2) / 3 * 4);
+    for (size_t i = 0; i < data.size(); i += 3) {
+        uint32_t group = 0;
+        for (size_t j = 0; j < 3; j++) {
+            group = group << 8 | (i + j < data.size() ? static_cast<uint8_t>(data[i + j]) : 0u);
+        }
+        for (size_t j = 0; j < 4; j++) {
+            out += i + j <= data.size() ? digits[group >> (18 - 6 * j) & 63] : '=';
+        }
+    }
+    return out;
+}
+
+// Two decimals, without a locale.
+std::string number(double value) {
+    const long long hundredths = std::isfinite(value) ? std::llround(value * 100) : 0;
+    const long long size       = std::llabs(hundredths);
+    std::string     out        = (hundredths < 0 ? "-" : "") + std::to_string(size / 100);
+    if (size % 100 != 0) {
+        out += size % 10 == 0 ? "." + std::to_string(size % 100 / 10)
+                              : (size % 100 < 10 ? ".0" : ".") + std::to_string(size % 100);
+    }
+    return out;
+}
+
+class Writer {
+public:
+    explicit Writer(SvgTheme theme) : theme_(theme) {}
+
+    std::string write(const Scene & scene) {
+        add(Rect{{0, 0, scene.width, scene.height}, Role::background, ""});
+        for (const Item & item : scene.items) {
+            std::visit([&](const auto & it) { add(it); }, item);
+        }
+        const std::string size = "width=\"" + number(scene.width) + "\" height=\"" + number(scene.height) + "\"";
+        return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"buoy-figure\" role=\"img\" " + size +
+               " viewBox=\"0 0 " + number(scene.width) + " " + number(scene.height) +
+               "\" font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" "
+               "style=\"max-width:100%;height:auto\">\n"
+               "<title>" +
+               xml_escape(scene.title) + "</title>\n<desc>" + xml_escape(scene.description) + "</desc>\n" + style() +
+               body_ + "</svg>\n";
+    }
+
+private:
+    // The light colours are attributes, which every program understands; the dark ones override them by class.
+    std::string paint(const char * property, const Paint & with) {
+        if (with.role == Role::none) {
+            return std::string(" ") + property + "=\"none\"";
+        }
+        const Theme theme = theme_ == SvgTheme::dark ? Theme::dark : Theme::light;
+        std::string out   = std::string(" ") + property + "=\"" + hex(resolve(with, theme)) + "\"";
+        if (with.alpha < 1) {
+            out += std::string(" ") + property + "-opacity=\"" + number(with.alpha) + "\"";
+        }
+        return out;
+    }
+
+    std::string paints(const Paint & fill, const Paint & stroke) {
+        std::string classes;
+        if (theme_ == SvgTheme::both) {
+            for (const bool is_fill : {true, false}) {
+                const Paint & with = is_fill ? fill : stroke;
+                if (with.role != Role::none && with.role != Role::fixed) {
+                    std::string name = (is_fill ? "f" : "s") + std::to_string(static_cast<int>(with.role));
+                    name += with.role == Role::series ? "-" + std::to_string(with.index % series_color_count) : "";
+                    classes += (classes.empty() ? "" : " ") + name;
+                    dark_[name] = (is_fill ? "fill:" : "stroke:") + hex(resolve(with, Theme::dark));
+                }
+            }
+        }
+        return (classes.empty() ? "" : " class=\"" + classes + "\"") + paint("fill", fill) +
+               (stroke.role == Role::none ? "" : paint("stroke", stroke));
+    }
+
+    std::string style() const {
+        if (dark_.empty()) {
+            return "";
+        }
+        std::string out = "<style>@media (prefers-color-scheme:dark){";
+        for (const auto & [name, rule] : dark_) {
+            out += ".buoy-figure ." + name + "{" + rule + "}";
+        }
+        return out + "}</style>\n";
+    }
+
+    static std::string end(const char * element, const std::string & title) {
+        return title.empty() ? "/>\n" : "><title>" + xml_escape(title) + "</title></" + element + ">\n";
+    }
+
+    void add(const Rect & rect) {
+        body_ += "<rect x=\"" + number(rect.box.x) + "\" y=\"" + number(rect.box.y) + "\" width=\"" +
+                 number(rect.box.w) + "\" height=\"" + number(rect.box.h) + "\"" + paints(rect.fill, {}) +
+                 end("rect", rect.title);
+    }
+
+    void add(const Path & path) {
+        std::string data;
+        for (const auto & line : path.lines) {
+            for (size_t i = 0; i < line.size(); i++) {
+                data += (i == 0 ? "M" : "L") + number(line[i].x) + " " + number(line[i].y);
+            }
+            data += path.closed && !line.empty() ? "Z" : "";
+        }
+        body_ += "<path d=\"" + data + "\"" + paints(path.fill, path.stroke.paint);
+        if (path.stroke.paint.role != Role::none) {
+            body_ += " stroke-width=\"" + number(path.stroke.width) +
+                     "\" stroke-linejoin=\"round\" stroke-linecap=\"round\"";
+            for (size_t i = 0; i < path.stroke.dash.size(); i++) {
+                body_ += (i == 0 ? " stroke-dasharray=\"" : " ") + number(path.stroke.dash[i]);
+            }
+            body_ += path.stroke.dash.empty() ? "" : "\"";
+        }
+        body_ += end("path", path.title);
+    }
+
+    void add(const Text & text) {
+        const std::string x = number(text.at.x);
+        const std::string y = number(text.at.y);
+        body_ +=
+            "<text x=\"" + x + "\" y=\"" + y + "\" font-size=\"" + number(text.size) + "\"" + paints(text.paint, {});
+        body_ += text.anchor == Anchor::middle ? " text-anchor=\"middle\""
+                 : text.anchor == Anchor::end  ? " text-anchor=\"end\""
+                                               : "";
+        body_ += text.bold ? " font-weight=\"bold\"" : "";
+        body_ += text.upward ? " transform=\"rotate(-90 " + x + " " + y + ")\"" : "";
+        body_ += ">" + xml_escape(text.text) + "</text>\n";
+    }
+
+    void add(const Image & image) {
+        if (image.rows == 0 || image.columns == 0) {
+            return;
+        }
+        std::string  runs;
+        size_t       n_runs = 0;
+        const double w      = image.box.w / static_cast<double>(image.columns);
+        const double h      = image.box.h / static_cast<double>(image.rows);
+        for (size_t y = 0; y < image.rows && n_runs <= runs_max; y++) {
+            const Color * row = image.cells.data() + y * image.columns;
+            for (size_t x = 0, next = 0; x < image.columns && n_runs <= runs_max; x = next) {
+                for (next = x + 1; next < image.columns && row[next] == row[x];) {
+                    next++;
+                }
+                if (row[x].a == 255) {
+                    n_runs++;
+                    runs += "<path fill=\"" + hex(row[x]) + "\" d=\"M" +
+                            number(image.box.x + static_cast<double>(x) * w) + " " +
+                            number(image.box.y + static_cast<double>(y) * h) + "h" +
+                            number(static_cast<double>(next - x) * w) + "v" + number(h) + "h" +
+                            number(-static_cast<double>(next - x) * w) + "z\"/>\n";
+                }
+            }
+        }
+        if (n_runs <= runs_max) {
+            body_ += "<g shape-rendering=\"crispEdges\">\n" + runs + "</g>\n";
+            return;
+        }
+        body_ += "<image x=\"" + number(image.box.x) + "\" y=\"" + number(image.box.y) + "\" width=\"" +
+                 number(image.box.w) + "\" height=\"" + number(image.box.h) +
+                 "\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64," +
+                 base64(encode_png(image.cells, image.columns, image.rows)) + "\"/>\n";
+    }
+
+    SvgTheme                           theme_;
+    std::string                        body_;
+    std::map<std::string, std::string> dark_; // class to its rule
+};
+
+} // namespace
+
+std::string xml_escape(std::string_view text) {
+    const std::string repaired = utf8_repair(text);
+    std::string       out;
+    for (size_t i = 0; i < repaired.size(); i++) {
+        const char c = repaired[i];
+        switch (c) {
+            case '<': out += "&lt;"; break;
+            case '>': out += "&gt;"; break;
+            case '&': out += "&amp;"; break;
+            case '"': out += "&quot;"; break;
+            case '\t':
+            case '\n': out += c; break;
+            default:
+                if ((static_cast<uint8_t>(c) < 0x20)) {
+                    out += "\xEF\xBF\xBD";
+                } else if (repaired.compare(i, 3, "\xEF\xBF\xBE") == 0 || repaired.compare(i, 3, "\xEF\xBF\xBF") == 0) {
+                    out += "\xEF\xBF\xBD";
+                    i += 2;
+                } else {
+                    out += c;
+                }
+        }
+    }
+    return out;
+}
+
+std::string to_svg(const Scene & scene, SvgTheme theme) { return Writer(theme).write(scene); }
+
+} // namespace buoy::figure

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "figure/figure.h"
+#include "figure/scene.h"
+
+#include <string>
+#include <string_view>
+
+namespace buoy::figure {
+
+std::string to_svg(const Scene & scene, SvgTheme theme);
+
+// Text for XML's content and attributes; characters that XML forbids become U+FFFD.
+std::string xml_escape(std::string_view text);
+
+} // namespace buoy::figure
