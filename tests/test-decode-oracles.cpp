@@ -54,7 +54,8 @@ GenerateParams params_of(const nlohmann::json & c, const std::string & dir) {
                                 : alg == "origin"      ? Algorithm::origin
                                                        : Algorithm::confidence;
     } else if (sampler == "dream_block") {
-        params.algorithm = Algorithm::entropy;
+        params.algorithm = params.threshold ? Algorithm::confidence : Algorithm::entropy;
+        params.eps       = 1e-3f;
     }
     return params;
 }

@@ -67,16 +67,17 @@ GenerateParams random_settings(std::mt19937 & random, bool shift) {
     params.pc_table.counts                  = {{3, 500}, {65, 100}};
     params.cache                            = static_cast<DiffusionCache>(below(3));
     params.cache_refresh                    = below(2) == 0 ? 1 + below(4) : 0;
-    if (below(3) == 0) {
+    if (params.algorithm != Algorithm::eb && below(3) == 0) {
         params.threshold = 0.02f * static_cast<float>(below(10));
-    } else if (below(4) == 0) {
+    } else if (params.algorithm != Algorithm::eb && below(4) == 0) {
         params.factor = 0.5f * static_cast<float>(1 + below(4));
     }
-    if (shift && below(2) == 0 && params.block_length == 0) {
-        params.eps = 1e-3f;
+    if (shift && below(2) == 0 && (params.block_length == 0 || params.cache != DiffusionCache::none)) {
+        params.eps = 0.001f * static_cast<float>(1 + below(900));
     }
-    const bool counts = params.factor || params.algorithm == Algorithm::eb; // rules that timesteps do not know
-    if (shift && counts && (params.eps || params.cache != DiffusionCache::none)) {
+    const bool only_blocks = // rules that timesteps do not know
+        params.factor || params.algorithm == Algorithm::eb || params.algorithm == Algorithm::pc_linear;
+    if (shift && only_blocks) {
         params.eps.reset();
         params.cache = DiffusionCache::none;
     }
@@ -336,24 +337,25 @@ TEST_CASE("upstream 7: wrong settings are errors with one line") {
         change(params);
         CHECK_THROWS_WITH_AS(run(model_of("llada"), {1, 2}, params), message.c_str(), Error);
     };
-    rejects("the number of tokens to generate is -1, expected 0 or more", [](auto & p) { p.n_predict = -1; });
+    rejects("the number of tokens to generate is -2, expected -1 (what fits), 0 or more",
+            [](auto & p) { p.n_predict = -2; });
     rejects("the number of diffusion steps is -1, expected 0 to 1e+06", [](auto & p) { p.steps = -1; });
     rejects("the temperature is nan, expected 0 to 1000", [](auto & p) { p.temperature = NAN; });
     rejects("the temperature is -0.5, expected 0 to 1000", [](auto & p) { p.temperature = -0.5f; });
     rejects("top-p is 0, expected 1e-09 to 1", [](auto & p) { p.top_p = 0.0f; });
     rejects("top-p is 2, expected 1e-09 to 1", [](auto & p) { p.top_p = 2.0f; });
     rejects("the threshold is 1.5, expected 0 to 1", [](auto & p) { p.threshold = 1.5f; });
-    rejects("timesteps (eps) cover everything at once, so they can't be combined with blocks", [](auto & p) {
-        p.eps          = 0.1f;
-        p.block_length = 4;
-    });
-    rejects("threshold and factor are two rules for the same choice, give one of them",
+    rejects("threshold, factor and algorithm eb are rules for the same choice, give one of them",
             [](auto & p) { p.threshold = p.factor = 0.5f; });
     rejects("algorithm pc needs a table of token frequencies", [](auto & p) { p.algorithm = Algorithm::pc; });
-    rejects("algorithm origin follows timesteps, so it can't be combined with blocks or a cache", [](auto & p) {
-        p.algorithm    = Algorithm::origin;
-        p.block_length = 4;
+    rejects("algorithm origin follows timesteps, which llada takes only when asked to (eps)",
+            [](auto & p) { p.algorithm = Algorithm::origin; });
+    rejects("timesteps (eps) and a cache go together for models that shift only, which llada does not", [](auto & p) {
+        p.eps   = 0.1f;
+        p.cache = DiffusionCache::dual;
     });
+    rejects("the logit bias of token 5 is inf, expected a number or -inf",
+            [](auto & p) { p.logit_bias[5] = INFINITY; });
     rejects("the logit bias names token 320 (1), the model has 320 tokens", [](auto & p) { p.logit_bias[320] = 1.0f; });
     rejects(
         "prompt (2) and answer (255) need 257 positions, the context has 256; a larger -c or a smaller -n would fit",

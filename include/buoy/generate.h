@@ -57,7 +57,8 @@ using StepCallback = std::function<bool(const StepReport & step, const std::vect
 using ForwardCallback = std::function<void(int32_t step, ForwardRequest & request)>;
 
 struct GenerateParams {
-    int32_t n_predict = 128; // tokens to generate after the prompt; 0: only fill the masks the prompt has
+    // tokens to generate after the prompt; 0: only fill the masks the prompt has; -1: as many as the context has room for
+    int32_t n_predict = 128;
 
     // choice of the token
     float                    temperature = 0.0f; // 0: argmax
@@ -68,10 +69,10 @@ struct GenerateParams {
     uint64_t                 seed = 0;
 
     // denoising; what is left open is as the model recommends
-    int32_t                  steps           = 0; // in all; 0: one token a step
-    int32_t                  steps_per_block = 0; // the same, counted per block
-    int32_t                  block_length    = 0; // semi-autoregressive blocks; 0: the model's, else everything at once
-    std::optional<float>     eps;                 // Dream's timesteps, from 1 down to eps, instead of blocks
+    int32_t              steps           = 0; // in all; 0: one token a step
+    int32_t              steps_per_block = 0; // the same, counted per block
+    int32_t              block_length    = 0; // semi-autoregressive blocks; 0: the model's, else everything at once
+    std::optional<float> eps; // Dream's timesteps, from 1 down to eps, over everything; with a cache over each block
     std::optional<Algorithm> algorithm;
     float                    alg_temp  = 0.0f; // > 0: positions are drawn from softmax(score / alg_temp)
     float                    cfg_scale = 0.0f; // > 0: classifier-free guidance; the engine needs two streams
@@ -87,6 +88,7 @@ struct GenerateParams {
     std::vector<int32_t> end_ids; // generation ends where one of these is final
     StepCallback         on_step;
     ForwardCallback      on_forward; // with it, an autoregressive prompt is one pass
+    ProgressCallback     on_prompt;  // between the passes over an autoregressive prompt; false stops the generation
 };
 
 struct Generation {
@@ -98,11 +100,19 @@ struct Generation {
     double                  prompt_ms = 0.0; // autoregressive: until the first token
     double                  decode_ms = 0.0;
     bool                    ended     = false; // at an end token
-    bool                    stopped   = false; // by the callback
+    bool                    stopped   = false; // by a callback
 };
 
 // Streams the engine must have for these settings.
 int32_t stream_count(const GenerateParams & params);
+
+// Throws Error where settings are out of range or contradict each other; with a model, also where it can't do what they ask.
+// generate() checks the same.
+void check_params(const GenerateParams & params);
+void check_params(const GenerateParams & params, const ModelInfo & info);
+
+// Tokens that will be generated after a prompt of that length. Throws Error where the context is too short for both.
+int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_ctx);
 
 // Diffusion or autoregression, as the model is. Masks inside the prompt of a diffusion model are filled as well.
 Generation generate(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);

@@ -10,9 +10,9 @@ namespace {
 
 constexpr int32_t n_batch = 512; // prompt tokens computed at a time
 
-// Computes the tokens from position first on; the result is about the last one.
-const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first,
-                                   OutputKind output, int32_t step, const ForwardCallback & on_forward,
+// Computes the tokens from position first on. The result is about the last one; null where on_prompt ended it before.
+const ForwardResult * compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first,
+                                   OutputKind output, int32_t step, const GenerateParams & params,
                                    int64_t & n_forward) {
     const auto            n_total = static_cast<int32_t>(tokens.size());
     const ForwardResult * result  = nullptr;
@@ -20,7 +20,7 @@ const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> &
     request.output = output;
     request.kv     = KvUse::store;
     while (first < n_total) {
-        const int32_t n = on_forward ? n_total - first : std::min(n_batch, n_total - first);
+        const int32_t n = params.on_forward ? n_total - first : std::min(n_batch, n_total - first);
         request.tokens.assign(tokens.begin() + first, tokens.begin() + first + n);
         request.positions.clear();
         for (int32_t i = 0; i < n; i++) {
@@ -31,22 +31,23 @@ const ForwardResult & compute_from(Engine & engine, const std::vector<int32_t> &
         if (first == n_total) {
             request.rows.push_back(n - 1);
         }
-        if (on_forward) {
-            on_forward(step, request);
+        if (params.on_forward) {
+            params.on_forward(step, request);
         }
         result = &engine.forward(request);
         n_forward++;
+        const float done = static_cast<float>(first) / static_cast<float>(n_total);
+        if (first < n_total && params.on_prompt && !params.on_prompt(done)) {
+            return nullptr;
+        }
     }
-    return *result;
+    return result;
 }
 
 } // namespace
 
 Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt,
                                    const GenerateParams & params) {
-    if (params.cfg_scale > 0.0f) {
-        fail("classifier-free guidance masks the prompt, which an autoregressive model can't do");
-    }
     if (prompt.empty()) {
         fail("the prompt is empty, and an autoregressive model needs at least one token to continue");
     }
@@ -60,15 +61,18 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
     engine.kv_truncate(0);
     for (int32_t step = 0; step < params.n_predict && !out.stopped && !out.ended; step++) {
         const auto            position = static_cast<int32_t>(tokens.size());
-        const ForwardResult & result =
-            compute_from(engine, tokens, n_done, output, step, params.on_forward, out.n_forward);
-        n_done = position;
+        const ForwardResult * result   = compute_from(engine, tokens, n_done, output, step, params, out.n_forward);
+        n_done                         = position;
         if (step == 0) {
             out.prompt_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
         }
+        if (result == nullptr) {
+            out.stopped = true;
+            break;
+        }
         const Candidate c = output == OutputKind::summary
-                                ? choice.choose(result.summaries[0])
-                                : choice.choose(result.logits.data(), engine.info().n_vocab, step, position);
+                                ? choice.choose(result->summaries[0])
+                                : choice.choose(result->logits.data(), engine.info().n_vocab, step, position);
         StepReport      report;
         report.step = step;
         report.committed.emplace_back(position, c.id);

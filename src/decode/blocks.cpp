@@ -41,11 +41,11 @@ struct Pass {
     KvUse   kv;
 };
 
-Pass choose_pass(const Canvas & canvas, DiffusionCache cache, bool refresh, const BlockSpan & block) {
+Pass choose_pass(const Canvas & canvas, DiffusionCache cache, bool full, const BlockSpan & block) {
     if (cache == DiffusionCache::none) {
         return {0, canvas.end(), KvUse::none};
     }
-    if (refresh) {
+    if (full) {
         return {0, canvas.end(), KvUse::store};
     }
     return {block.from, cache == DiffusionCache::prefix ? canvas.end() : block.to, KvUse::store};
@@ -70,7 +70,7 @@ void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const Gene
     const RandomSource random(params.seed);
     const auto         n_masked   = static_cast<int32_t>(canvas.masked(block.from, block.to).size());
     const bool         open_ended = params.threshold || params.factor || settings.algorithm == Algorithm::eb;
-    int32_t            since      = 0; // passes since the last full one
+    FullPasses         full_passes(params.cache_refresh);
     for (int32_t step = 0; (open_ended || step < n_steps) && !canvas.is_done(); step++) {
         std::vector<int32_t> positions = canvas.masked(block.from, block.to);
         const int32_t        scheduled = open_ended ? 1 : transfer_count(n_masked, n_steps, step);
@@ -89,10 +89,7 @@ void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const Gene
                 asked.push_back(position);
             }
         }
-        const bool refresh = since == 0 || (params.cache_refresh > 0 && since >= params.cache_refresh);
-        const Pass pass    = choose_pass(canvas, params.cache, refresh, block);
-        since              = refresh ? 1 : since + 1;
-
+        const Pass             pass       = choose_pass(canvas, params.cache, full_passes.next(), block);
         std::vector<Candidate> candidates = canvas.ask(asked, pass.from, pass.to, pass.kv);
         for (Candidate & c : candidates) {
             c.id = canvas.is_masked(c.position) ? c.id : canvas.token(c.position);

@@ -13,11 +13,10 @@ Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const Gener
     for (int32_t id : tokens_) {
         given_.push_back(id != traits_.mask_id);
     }
-    first_             = static_cast<int32_t>(std::find(given_.begin(), given_.end(), false) - given_.begin());
-    answer_            = static_cast<int32_t>(std::find(given_.rbegin(), given_.rend(), true).base() - given_.begin());
-    out_.prompt        = prompt;
-    request_.output    = choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
-    request_.cfg_scale = params.cfg_scale;
+    first_      = static_cast<int32_t>(std::find(given_.begin(), given_.end(), false) - given_.begin());
+    answer_     = static_cast<int32_t>(std::find(given_.rbegin(), given_.rend(), true).base() - given_.begin());
+    out_.prompt = prompt;
+    output_     = choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
     engine_.kv_truncate(0);
 }
 
@@ -46,33 +45,34 @@ bool Canvas::ended() const {
 }
 
 std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32_t from, int32_t to, KvUse kv) {
-    request_.kv = kv;
-    request_.tokens.assign(tokens_.begin() + from, tokens_.begin() + to);
+    ForwardRequest request; // made anew: what an observer added was for one pass
+    request.output    = output_;
+    request.kv        = kv;
+    request.cfg_scale = params_.cfg_scale;
+    request.tokens.assign(tokens_.begin() + from, tokens_.begin() + to);
     if (params_.cfg_scale > 0.0f) { // second stream: what was given is hidden, what was generated stays
         for (int32_t position = from; position < to; position++) {
             const auto at = static_cast<size_t>(position);
-            request_.tokens.push_back(given_[at] ? traits_.mask_id : tokens_[at]);
+            request.tokens.push_back(given_[at] ? traits_.mask_id : tokens_[at]);
         }
     }
-    request_.positions.clear();
     for (int32_t position = from; position < to; position++) {
-        request_.positions.push_back(position);
+        request.positions.push_back(position);
     }
-    request_.rows.clear();
     for (int32_t position : positions) {
         // shifted models predict a token from the row before it; the first row stands in for itself
-        request_.rows.push_back((traits_.shift ? std::max(position - 1, 0) : position) - from);
+        request.rows.push_back((traits_.shift ? std::max(position - 1, 0) : position) - from);
     }
     if (params_.on_forward) {
-        params_.on_forward(step(), request_);
+        params_.on_forward(step(), request);
     }
-    const ForwardResult & result = engine_.forward(request_);
+    const ForwardResult & result = engine_.forward(request);
     out_.n_forward++;
 
     std::vector<Candidate> candidates;
     const int32_t          V = engine_.info().n_vocab;
     for (size_t i = 0; i < positions.size(); i++) {
-        Candidate c = request_.output == OutputKind::summary
+        Candidate c = output_ == OutputKind::summary
                           ? choice_.choose(result.summaries[i])
                           : choice_.choose(result.logits.data() + i * static_cast<size_t>(V), V, step(), positions[i]);
         c.position  = positions[i];

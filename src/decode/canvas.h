@@ -46,7 +46,7 @@ private:
     std::vector<bool>                      given_; // part of the prompt, hidden from the unconditional branch
     int32_t                                first_;
     int32_t                                answer_; // behind the last given token
-    ForwardRequest                         request_;
+    OutputKind                             output_;
     std::vector<std::pair<int32_t, float>> confidence_; // of this step
     Generation                             out_;
 };

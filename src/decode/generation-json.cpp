@@ -2,11 +2,10 @@
 
 #include "buoy/error.h"
 #include "decode/decode.h"
+#include "io/parse-number.h"
 
 #include <algorithm>
 #include <cmath>
-
-#include <cstdlib>
 #include <iomanip>
 #include <sstream>
 
@@ -34,7 +33,7 @@ Json number(float value) {
         out.imbue(std::locale::classic());
         out << std::setprecision(digits) << value;
         text = out.str();
-        if (std::strtof(text.c_str(), nullptr) == value) {
+        if (parse_number<float>(text) == value) {
             break;
         }
     }
@@ -47,12 +46,13 @@ Json count(int32_t value) { return value > 0 ? Json(value) : Json(nullptr); } //
 
 void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & params) {
     const DenoiseSettings resolved = resolve_settings(info, params);
-    json["schedule"]               = resolved.timesteps ? "timesteps" : "blocks";
+    const bool            at_once  = resolved.schedule == Schedule::timesteps;
+    json["schedule"]               = at_once ? "timesteps" : "blocks";
     json["algorithm"]              = algorithm_name(resolved.algorithm);
     json["steps"]                  = count(params.steps);
     json["steps_per_block"]        = count(params.steps_per_block);
-    json["block_length"]           = resolved.timesteps ? Json(nullptr) : count(resolved.block_length);
-    json["eps"]                    = resolved.timesteps ? number(resolved.eps) : Json(nullptr);
+    json["block_length"]           = at_once ? Json(nullptr) : count(resolved.block_length);
+    json["eps"]                    = resolved.schedule == Schedule::blocks ? Json(nullptr) : number(resolved.eps);
     json["alg_temp"]               = number(params.alg_temp);
     json["cfg_scale"]              = number(params.cfg_scale);
     json["threshold"]              = number(params.threshold);
@@ -94,7 +94,7 @@ Json model_json(const ModelInfo & info) {
 Json settings_json(const ModelInfo & info, const EngineParams & engine, const GenerateParams & params) {
     Json bias = Json::object();
     for (const auto & [id, value] : params.logit_bias) {
-        bias[std::to_string(id)] = std::isfinite(value) ? number(value) : Json(value > 0.0f ? "inf" : "-inf");
+        bias[std::to_string(id)] = std::isfinite(value) ? number(value) : Json("-inf");
     }
     Json json = {
         {"n_predict", params.n_predict},

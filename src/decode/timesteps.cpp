@@ -31,7 +31,7 @@ int32_t count_drawn(std::vector<Candidate> & ranked, float probability) {
 
 // Fast-dLLM's threshold for Dream: each step may look at a budget of the best; those below the threshold, but for the first, are
 // left to the next step, which may look at more. What the last step leaves gets steps of its own.
-void denoise_budget(Canvas & canvas, const GenerateParams & params, int32_t n_steps) {
+void denoise_budget(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params, int32_t n_steps) {
     const RandomSource random(params.seed);
     const auto         n_total = static_cast<int32_t>(canvas.masked(canvas.first(), canvas.end()).size());
     int32_t            base    = n_total / n_steps;
@@ -45,7 +45,7 @@ void denoise_budget(Canvas & canvas, const GenerateParams & params, int32_t n_st
             base = 0;
         }
         std::vector<Candidate> candidates = canvas.ask_all(positions);
-        rank(candidates, Algorithm::confidence, params, {canvas.first(), canvas.end()}, random, canvas.step());
+        rank(candidates, settings.algorithm, params, {canvas.first(), canvas.end()}, random, canvas.step());
         const int32_t budget = std::max(1, base + left);
         candidates.resize(std::min(candidates.size(), static_cast<size_t>(budget)));
         const int32_t n = keep_above(candidates, *params.threshold);
@@ -60,14 +60,13 @@ void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, co
                            const BlockSpan & block, int32_t index, int32_t n_steps) {
     const RandomSource random(params.seed);
     const int32_t      reach = params.cache == DiffusionCache::dual ? block.to : canvas.end();
-    int32_t            since = 0; // passes since the last full one
+    FullPasses         full_passes(params.cache_refresh);
     for (int32_t i = 0; !canvas.is_done(); i++) {
         std::vector<int32_t> positions = canvas.masked(block.from, block.to);
         if (positions.empty()) {
             return;
         }
         const bool opening = i == 0 && positions[0] == block.from;
-        const bool full    = i == 0 || (params.cache_refresh > 0 && since >= params.cache_refresh);
         if (opening) {
             positions.resize(1);
         }
@@ -79,11 +78,10 @@ void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, co
             canvas.commit({}, 0, index);
             continue;
         }
-        since = full ? 1 : since + 1;
+        const bool             full = full_passes.next();
         std::vector<Candidate> candidates =
             canvas.ask(positions, full ? 0 : block.from, full ? canvas.end() : reach, KvUse::store);
-        rank(candidates, params.threshold ? Algorithm::confidence : settings.algorithm, params, block, random,
-             canvas.step());
+        rank(candidates, settings.algorithm, params, block, random, canvas.step());
         canvas.commit(candidates, params.threshold ? keep_above(candidates, *params.threshold) : due, index);
     }
 }
@@ -95,7 +93,7 @@ void denoise_timesteps(Canvas & canvas, const DenoiseSettings & settings, const 
     const int32_t n_steps  = params.steps > 0 ? params.steps : n_masked;
     if (params.threshold) {
         // the reference's budget is a share per step; without steps there is nothing to share out
-        denoise_budget(canvas, params, params.steps > 0 ? n_steps : 1);
+        denoise_budget(canvas, settings, params, params.steps > 0 ? n_steps : 1);
         return;
     }
     const RandomSource random(params.seed);

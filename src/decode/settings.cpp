@@ -1,0 +1,151 @@
+#include "buoy/error.h"
+#include "decode/decode.h"
+
+#include <cmath>
+
+namespace buoy {
+
+namespace {
+
+void check_range(const char * what, double value, double low, double high) {
+    if (!(value >= low && value <= high)) {
+        fail(what, " is ", value, ", expected ", low, " to ", high);
+    }
+}
+
+void check_sampling(const GenerateParams & params) {
+    check_range("the temperature", static_cast<double>(params.temperature), 0.0, 1000.0);
+    check_range("top-p", static_cast<double>(params.top_p), 1e-9, 1.0);
+    check_range("min-p", static_cast<double>(params.min_p), 0.0, 1.0);
+    check_range("top-k", params.top_k, 0, 1e9);
+    for (const auto & [id, bias] : params.logit_bias) {
+        if (std::isnan(bias) || (std::isinf(bias) && bias > 0.0f)) {
+            fail("the logit bias of token ", id, " is ", bias, ", expected a number or -inf");
+        }
+    }
+    if (params.n_predict < -1) {
+        fail("the number of tokens to generate is ", params.n_predict, ", expected -1 (what fits), 0 or more");
+    }
+}
+
+void check_ranges(const GenerateParams & params) {
+    check_range("the number of diffusion steps", params.steps, 0, 1e6);
+    check_range("the number of diffusion steps per block", params.steps_per_block, 0, 1e6);
+    check_range("the diffusion block length", params.block_length, 0, 1e9);
+    check_range("the diffusion algorithm's temperature", static_cast<double>(params.alg_temp), 0.0, 1000.0);
+    check_range("the guidance scale", static_cast<double>(params.cfg_scale), 0.0, 1000.0);
+    check_range("the cache refresh interval", params.cache_refresh, 0, 1e9);
+    check_range("the entropy bound", static_cast<double>(params.eb_gamma), 0.0, 1e6);
+    check_range("pc's lambda", static_cast<double>(params.pc_lambda), 0.0, 1e6);
+    check_range("pc's alpha", static_cast<double>(params.pc_alpha), 0.0, 1e6);
+    check_range("the threshold", static_cast<double>(params.threshold.value_or(0.5f)), 0.0, 1.0);
+    check_range("the factor", static_cast<double>(params.factor.value_or(1.0f)), 0.0, 1e6);
+    check_range("eps", static_cast<double>(params.eps.value_or(0.1f)), 1e-9, 1.0 - 1e-6);
+}
+
+// What no model could make sense of.
+void check_contradictions(const GenerateParams & params) {
+    const bool cached  = params.cache != DiffusionCache::none;
+    const bool blocks  = params.block_length > 0 || params.steps_per_block > 0;
+    const bool is_eb   = params.algorithm == Algorithm::eb;
+    const int  n_rules = (params.threshold ? 1 : 0) + (params.factor ? 1 : 0) + (is_eb ? 1 : 0);
+    if (n_rules > 1) {
+        fail("threshold, factor and algorithm eb are rules for the same choice, give one of them");
+    }
+    if (params.steps > 0 && params.steps_per_block > 0) {
+        fail("steps and steps per block say the same thing, give one of them");
+    }
+    if (params.eps && blocks && !cached) {
+        fail("timesteps (eps) cover everything at once, so they can't be combined with blocks; only with a cache they "
+             "cover each block");
+    }
+    if (params.eps && (params.factor || is_eb)) {
+        fail("timesteps (eps) say how many positions a step writes, so they can't be combined with factor or eb");
+    }
+    if (params.eps && params.algorithm == Algorithm::pc_linear) {
+        fail("algorithm pc-linear compares the positions of a block, so it can't be combined with timesteps (eps)");
+    }
+    if (params.algorithm == Algorithm::origin && (blocks || cached)) {
+        fail("algorithm origin follows timesteps, so it can't be combined with blocks or a cache");
+    }
+    if (params.algorithm == Algorithm::origin && (params.threshold || params.factor)) {
+        fail("algorithm origin draws each position on its own, so it can't be combined with a threshold or factor");
+    }
+    const bool needs_table = params.algorithm == Algorithm::pc || params.algorithm == Algorithm::pc_linear;
+    if (needs_table && params.pc_table.n_total <= 0) {
+        fail("algorithm ", algorithm_name(*params.algorithm), " needs a table of token frequencies");
+    }
+}
+
+} // namespace
+
+DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & params) {
+    DenoiseSettings settings;
+    const bool      cached   = params.cache != DiffusionCache::none;
+    const bool      parallel = params.threshold.has_value() || params.factor.has_value();
+    settings.algorithm =
+        params.algorithm.value_or(info.traits.shift && !parallel ? Algorithm::entropy : Algorithm::confidence);
+    settings.eps          = params.eps.value_or(settings.eps);
+    settings.block_length = params.block_length > 0 ? params.block_length : info.traits.block_length;
+
+    const bool is_pc_linear = settings.algorithm == Algorithm::pc_linear;
+    const bool is_eb        = settings.algorithm == Algorithm::eb;
+    if (params.eps && cached && !info.traits.shift) {
+        fail("timesteps (eps) and a cache go together for models that shift only, which ", info.arch, " does not");
+    }
+    if (info.traits.shift && cached && (params.factor || is_eb || is_pc_linear)) {
+        fail("factor, eb and pc-linear are not known for a shifted model with a cache; use a threshold");
+    }
+    // shifted models were made for timesteps; asking for blocks, or for what only blocks have, gets blocks
+    const bool wants_blocks = params.block_length > 0 || params.steps_per_block > 0 || params.factor.has_value() ||
+                              settings.algorithm == Algorithm::pc || is_pc_linear || is_eb ||
+                              info.traits.block_length > 0;
+    if (info.traits.shift && cached) {
+        settings.schedule = Schedule::block_timesteps;
+    } else if (params.eps || (info.traits.shift && !wants_blocks)) {
+        settings.schedule = Schedule::timesteps;
+    }
+    if (settings.algorithm == Algorithm::origin && settings.schedule != Schedule::timesteps) {
+        fail("algorithm origin follows timesteps, which ", info.arch, " takes only when asked to (eps)");
+    }
+    return settings;
+}
+
+void check_params(const GenerateParams & params) {
+    check_sampling(params);
+    check_ranges(params);
+    check_contradictions(params);
+}
+
+void check_params(const GenerateParams & params, const ModelInfo & info) {
+    check_params(params);
+    for (const auto & [id, bias] : params.logit_bias) {
+        if (id < 0 || id >= info.n_vocab) {
+            fail("the logit bias names token ", id, " (", bias, "), the model has ", info.n_vocab, " tokens");
+        }
+    }
+    if (info.traits.is_diffusion()) {
+        resolve_settings(info, params);
+    } else if (params.cfg_scale > 0.0f) {
+        fail("classifier-free guidance masks the prompt, which an autoregressive model can't do");
+    }
+}
+
+int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_ctx) {
+    const int64_t n_free = static_cast<int64_t>(n_ctx) - static_cast<int64_t>(n_prompt);
+    if (params.n_predict < 0 && n_free > 0) {
+        return static_cast<int32_t>(n_free);
+    }
+    if (params.n_predict < 0) {
+        fail("the prompt has ", n_prompt, " tokens and the context ", n_ctx,
+             " positions, which leaves no room for an answer; a larger -c would");
+    }
+    if (params.n_predict > n_free) {
+        fail("prompt (", n_prompt, ") and answer (", params.n_predict, ") need ",
+             static_cast<int64_t>(n_prompt) + params.n_predict, " positions, the context has ", n_ctx,
+             "; a larger -c or a smaller -n would fit");
+    }
+    return params.n_predict;
+}
+
+} // namespace buoy
