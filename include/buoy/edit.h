@@ -1,0 +1,94 @@
+#pragma once
+
+#include "buoy/record.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace buoy {
+
+// Indices as they are typed, "0,4-7,12-": first and last of each range, open_end where it goes on to the end. Empty: all.
+using IndexRanges = std::vector<std::pair<int32_t, int32_t>>;
+
+constexpr int32_t open_end = std::numeric_limits<int32_t>::max();
+
+// "0,4-7", "8-", "all" or "*". Throws Error beginning with `where`.
+IndexRanges parse_index_ranges(const std::string & where, const std::string & text);
+
+// The indices below count, ascending, each once; empty where the ranges are all. Throws Error where one is not below count;
+// what: "layer".
+std::vector<int32_t> resolve_ranges(const std::string & where, const IndexRanges & ranges, const std::string & what,
+                                    int32_t count);
+
+// A part of the sequence as an edit names it.
+struct PositionTerm {
+    enum class Kind {
+        range,   // first to last
+        region,  // by name
+        sinks,   // found in the same step and layer
+        anchors, // found in the same layer at an earlier step
+    };
+
+    Kind        kind    = Kind::range;
+    int32_t     first   = 0;
+    int32_t     last    = open_end;
+    float       epsilon = 3.0f; // sinks, anchors: standard deviations above the mean
+    int32_t     step    = 0;    // anchors
+    std::string name;           // region
+};
+
+// One edit of the attention: "drop keys=sinks layers=0-7", "bias keys=12-15 heads=3 +4.0".
+struct EditSpec {
+    std::string               text;        // as typed
+    float                     bias = 0.0f; // -inf drops
+    std::vector<PositionTerm> keys;
+    std::vector<PositionTerm> queries; // empty: all; ranges and regions only
+    IndexRanges               layers;
+    IndexRanges               heads;
+    IndexRanges               steps;
+};
+
+// Throws Error naming what can't be read.
+EditSpec parse_edit(const std::string & text);
+
+// How often an edit came to something.
+struct EditUse {
+    int64_t n_places = 0; // (step, layer) pairs in which it changed at least one key
+    int64_t n_keys   = 0; // keys changed, summed over those pairs
+};
+
+// The columns that receive more than mean + epsilon · standard deviation (of the population) over all columns.
+// received [H, K], as an EditProbe gets it; a column's value is its mean over heads. Indices into 0 … K-1, ascending.
+std::vector<size_t> find_sinks(const float * received, size_t n_head, size_t n_keys, float epsilon);
+
+// The same, or the largest column where there is none.
+std::vector<size_t> find_anchors(const float * received, size_t n_head, size_t n_keys, float epsilon);
+
+// Carries edits through one run.
+class AttentionEditor {
+public:
+    // n_positions: prompt and answer; n_steps: the most the run may take. Throws Error where an edit names a layer, head, step,
+    // position or region that is not there.
+    AttentionEditor(std::vector<EditSpec> specs, const ModelInfo & info, const std::vector<Region> & regions,
+                    int32_t n_positions, int32_t n_steps);
+    ~AttentionEditor();
+    AttentionEditor(const AttentionEditor &)             = delete;
+    AttentionEditor & operator=(const AttentionEditor &) = delete;
+
+    // Sets the edits of that step; the request must not outlive the editor.
+    void prepare(int32_t step, ForwardRequest & request);
+    // The same, in front of what the parameters call already.
+    void attach(GenerateParams & params);
+
+    const std::vector<EditSpec> & specs() const;
+    const std::vector<EditUse> &  uses() const; // one for each edit
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace buoy
