@@ -1,0 +1,65 @@
+#include "buoy/bundled.h"
+
+#include "buoy/error.h"
+#include "io/printable.h"
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
+namespace buoy {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path program_directory() {
+    std::error_code error;
+#ifdef __APPLE__
+    std::array<char, 4096> buffer{};
+    uint32_t               size = buffer.size();
+    const fs::path program = _NSGetExecutablePath(buffer.data(), &size) == 0 ? fs::canonical(buffer.data(), error) : "";
+#else
+    const fs::path program = fs::read_symlink("/proc/self/exe", error);
+#endif
+    return error ? fs::path() : program.parent_path();
+}
+
+} // namespace
+
+std::vector<std::string> bundled_directories() {
+    std::vector<std::string> directories;
+    if (const char * given = std::getenv("BUOY_MODELS"); given != nullptr && *given != '\0') {
+        directories.emplace_back(given);
+    }
+    if (const fs::path program = program_directory(); !program.empty()) {
+        directories.push_back((program / "models").string());
+        directories.push_back((program.parent_path() / BUOY_MODELS_INSTALLED).string());
+        directories.push_back((program.parent_path().parent_path() / "models").string());
+    }
+    directories.emplace_back(BUOY_MODELS_SOURCE);
+    return directories;
+}
+
+std::string find_model(const std::string & name_or_path) {
+    std::error_code error;
+    if ((name_or_path != bundled_diffusion_model && name_or_path != bundled_autoregressive_model) ||
+        fs::exists(name_or_path, error)) {
+        return name_or_path;
+    }
+    std::string looked_at;
+    for (const std::string & directory : bundled_directories()) {
+        const fs::path file = fs::path(directory) / (name_or_path + ".gguf");
+        if (fs::exists(file, error)) {
+            return file.lexically_normal().string();
+        }
+        looked_at += (looked_at.empty() ? "" : ", ") + printable(directory);
+    }
+    fail("the bundled model ", name_or_path, " is not in ", looked_at, "; BUOY_MODELS names another directory");
+}
+
+} // namespace buoy
