@@ -367,7 +367,10 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
         r.kv        = KvUse::store;
     });
     rejects("output row 3 is outside the 3 tokens given", [](auto & r) { r.rows = {3}; });
-    rejects("layer 3 does not exist, the model has layers 0 to 2", [](auto & r) { r.taps = {{Tap::pattern, 3}}; });
+    rejects("layer 3 does not exist, the model has layers 0 to 2", [](auto & r) {
+        r.taps = {{Tap::pattern, 3}};
+        r.sink = [](const TapEvent &) {};
+    });
     CHECK(engine->forward(whole_request({1, 2, 3})).logits.size() == 3 * 320);
 
     params.n_threads = 10000;

@@ -2,10 +2,10 @@
 
 #include "buoy/error.h"
 #include "engine/context-length.h"
+#include "engine/tap-request.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <thread>
 
 namespace buoy {
@@ -115,11 +115,7 @@ void GgmlEngine::check(const ForwardRequest & request) const {
             fail("output row ", row, " is outside the ", T, " tokens given");
         }
     }
-    for (const TapPoint & point : request.taps) {
-        if (point.layer < 0 || point.layer >= hp.n_layer) {
-            fail("layer ", point.layer, " does not exist, the model has layers 0 to ", hp.n_layer - 1);
-        }
-    }
+    check_taps(request, model_->info(), T);
 }
 
 GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
@@ -134,7 +130,7 @@ GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
     for (size_t i = 0; key.all_rows && i < request.rows.size(); i++) {
         key.all_rows = request.rows[i] == static_cast<int32_t>(i);
     }
-    key.taps = request.taps;
+    add_taps(request, key);
     if (request.kv == KvUse::store) {
         const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);
         key.n_kv             = std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
@@ -241,6 +237,7 @@ void GgmlEngine::set_inputs(const ForwardRequest & request) {
     if (in.mask_rows != nullptr) {
         set_mask(in.mask_rows, row_positions);
     }
+    set_tap_inputs(request.selection);
 }
 
 const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
@@ -280,6 +277,9 @@ void GgmlEngine::compute(const ForwardRequest & request) {
     const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), graph_->cgraph());
     current_                 = nullptr;
     if (tap_error_) {
+        if (request.kv == KvUse::store) {
+            store_.truncate(positions_.front()); // only some layers have written theirs
+        }
         std::rethrow_exception(tap_error_);
     }
     if (status != GGML_STATUS_SUCCESS) {
@@ -326,88 +326,6 @@ void GgmlEngine::read_summaries() {
 
 int32_t GgmlEngine::n_keys() const {
     return graph_->key().kv == KvUse::store ? store_.length() : static_cast<int32_t>(positions_.size());
-}
-
-bool GgmlEngine::on_node(ggml_tensor * tensor, bool ask, void * self) {
-    GgmlEngine & engine = *static_cast<GgmlEngine *>(self);
-    const auto & taps   = engine.graph_->taps();
-    const auto   node   = std::find_if(taps.begin(), taps.end(), [&](const TapNode & n) { return n.tensor == tensor; });
-    if (node == taps.end()) {
-        return !ask;
-    }
-    if (ask) {
-        return true;
-    }
-    try {
-        engine.deliver(*node, *engine.current_);
-        return true;
-    } catch (...) { // must not pass through ggml's C code
-        engine.tap_error_ = std::current_exception();
-        return false;
-    }
-}
-
-// Scores leave the graph raw; what a reader expects is scaled, and -inf where the mask closes.
-void GgmlEngine::finish_scores(float * row, int64_t n, int32_t query) const {
-    const float scale = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
-    for (int64_t column = 0; column < n; column++) {
-        row[column] =
-            is_open(query, static_cast<size_t>(column)) ? row[column] * scale : -std::numeric_limits<float>::infinity();
-    }
-}
-
-// Files for NORM-type RoPE interleave the two halves of a head; the checkpoint's own order has them one after the other.
-void GgmlEngine::restore_head_order(float * head) {
-    const RopeParams & rope = model_->hparams().rope;
-    if (rope.kind == RopeKind::norm) {
-        const size_t half = static_cast<size_t>(rope.n_dims) / 2;
-        head_.assign(head, head + 2 * half);
-        for (size_t i = 0; i < half; i++) {
-            head[i]        = head_[2 * i];
-            head[i + half] = head_[2 * i + 1];
-        }
-    }
-}
-
-// Hands over one stream after the other, padding removed.
-void GgmlEngine::deliver(const TapNode & node, const ForwardRequest & request) {
-    const ggml_tensor * t   = node.tensor;
-    const Tap           tap = node.point.tap;
-    tap_data_.resize(static_cast<size_t>(ggml_nelements(t)));
-    ggml_backend_tensor_get(t, tap_data_.data(), 0, ggml_nbytes(t));
-
-    // [inner, middle, outer, S] in ggml's order; which of them counts keys depends on the tap
-    std::array<int64_t, 4> ne = {t->ne[0], t->ne[1], t->ne[2], t->ne[3]};
-    if (tap == Tap::resid_post) { // [E, T·S]
-        ne = {t->ne[0], t->ne[1] / params_.n_streams, 1, params_.n_streams};
-    }
-    std::array<int64_t, 4> kept = ne;
-    if (tap == Tap::attn_scores || tap == Tap::pattern) {
-        kept[0] = n_keys();
-    } else if (tap == Tap::rot_k || tap == Tap::v) {
-        kept[1] = n_keys();
-    }
-    tap_trimmed_.resize(static_cast<size_t>(kept[0] * kept[1] * kept[2]));
-    for (int64_t s = 0; s < ne[3]; s++) {
-        float * to = tap_trimmed_.data();
-        for (int64_t outer = 0; outer < kept[2]; outer++) {
-            for (int64_t middle = 0; middle < kept[1]; middle++, to += kept[0]) {
-                const float * from = tap_data_.data() + ((s * ne[2] + outer) * ne[1] + middle) * ne[0];
-                std::copy(from, from + kept[0], to);
-                if (tap == Tap::attn_scores) {
-                    finish_scores(to, kept[0], positions_[static_cast<size_t>(middle)]);
-                } else if (tap == Tap::rot_q || tap == Tap::rot_k) {
-                    restore_head_order(to);
-                }
-            }
-        }
-        TapEvent event;
-        event.point  = node.point;
-        event.stream = static_cast<int32_t>(s);
-        event.shape  = {kept[2], kept[1], kept[0]};
-        event.data   = tap_trimmed_.data();
-        request.sink(event);
-    }
 }
 
 } // namespace buoy

@@ -22,21 +22,26 @@ public:
     EngineStats           stats() const override;
 
 private:
-    void        check(const ForwardRequest & request) const;
-    GraphKey    make_key(const ForwardRequest & request) const;
-    void        prepare(const GraphKey & key);
-    void        set_inputs(const ForwardRequest & request);
-    void        set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions);
-    void        compute(const ForwardRequest & request);
-    void        read_outputs(const ForwardRequest & request);
-    void        read_summaries();
-    void        deliver(const TapNode & node, const ForwardRequest & request);
-    static bool on_node(ggml_tensor * tensor, bool ask, void * self);
+    void     check(const ForwardRequest & request) const;
+    GraphKey make_key(const ForwardRequest & request) const;
+    void     prepare(const GraphKey & key);
+    void     set_inputs(const ForwardRequest & request);
+    void     set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions);
+    void     compute(const ForwardRequest & request);
+    void     read_outputs(const ForwardRequest & request);
+    void     read_summaries();
 
-    void    finish_scores(float * row, int64_t n, int32_t query) const;
-    void    restore_head_order(float * head);
+    void        add_taps(const ForwardRequest & request, GraphKey & key) const;
+    void        set_tap_inputs(const TapSelection & selection);
+    static bool on_node(ggml_tensor * tensor, bool ask, void * self);
+    void        deliver(const TapNode & node);
+    void        deliver_scores(const TapNode & node, const float * data);
+    void hand_over(const TapPoint & point, int64_t stream, const std::array<int64_t, 3> & shape, const float * data);
+    void restore_head_order(float * head);
+
     bool    is_open(int32_t query, size_t column) const; // may the query position see that column of the mask
     int32_t n_keys() const;                              // without padding
+    int64_t column_of(int32_t position) const;           // of a mask or pattern; -1: the position is not there
 
     std::unique_ptr<const Model>  model_;
     EngineParams                  params_;

@@ -33,7 +33,7 @@ ggml_tensor * Graph::plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * 
 
     const float   scale   = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
     ggml_tensor * pattern = ggml_soft_max_ext(ctx, scores, rows_.mask, scale, 0.0f); // [K, Tq, H, S]
-    tap(Tap::pattern, il, pattern);
+    tap_pattern(il, pattern);
 
     if (ggml_is_quantized(v->type)) {
         v = ggml_cast(ctx, v, GGML_TYPE_F32);

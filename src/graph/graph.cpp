@@ -17,15 +17,13 @@ constexpr int64_t n_pieces_max = 8; // of a long pass
 bool GraphKey::operator==(const GraphKey & other) const {
     return n_tokens == other.n_tokens && n_streams == other.n_streams && n_rows == other.n_rows && n_kv == other.n_kv &&
            all_rows == other.all_rows && masked == other.masked && cfg_scale == other.cfg_scale && kv == other.kv &&
-           output == other.output && taps == other.taps;
-}
-
-bool GraphKey::has_tap(Tap tap, int32_t layer) const {
-    return std::find(taps.begin(), taps.end(), TapPoint{tap, layer}) != taps.end();
+           output == other.output && taps == other.taps && n_tap_heads == other.n_tap_heads &&
+           n_tap_rows == other.n_tap_rows && n_regions == other.n_regions;
 }
 
 size_t Graph::node_limit(int32_t n_layer) {
-    // a block takes about 40 nodes, with every tap on 15 more, and as many again for every further piece of a long pass
+    // a block takes about 40 nodes, and as many again for every further piece of a long pass; a tapped one, which is not divided,
+    // about 200 more
     return static_cast<size_t>(n_layer) * 64 * n_pieces_max + 256;
 }
 
@@ -198,21 +196,6 @@ ggml_tensor * Graph::rope(int32_t il, ggml_tensor * x) {
     return ggml_rope_ext(ctx_.get(), x, rows_.positions, layer(il).rope_factors, r.n_dims,
                          r.kind == RopeKind::neox ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL, r.n_ctx_orig,
                          r.freq_base, r.freq_scale, r.ext_factor, r.attn_factor, r.beta_fast, r.beta_slow);
-}
-
-void Graph::tap(Tap kind, int32_t il, ggml_tensor * x) {
-    if (key_.has_tap(kind, il)) {
-        ggml_set_name(x, tap_name(kind, il).c_str());
-        ggml_build_forward_expand(graph_, x);
-        taps_.push_back({{kind, il}, x});
-    }
-}
-
-void Graph::tap_copy(Tap kind, int32_t il, ggml_tensor * x) {
-    if (key_.has_tap(kind, il)) {
-        ggml_tensor * copy = ggml_new_tensor_4d(ctx_.get(), GGML_TYPE_F32, x->ne[0], x->ne[1], x->ne[2], x->ne[3]);
-        tap(kind, il, ggml_cpy(ctx_.get(), x, copy));
-    }
 }
 
 void Graph::build_head(ggml_tensor * x) {

@@ -29,9 +29,13 @@ struct GraphKey {
     KvUse                 kv        = KvUse::none;
     OutputKind            output    = OutputKind::logits;
     std::vector<TapPoint> taps;
+    int64_t               n_tap_heads = 0; // of a selection of heads or rows, which is an input; 0: all are tapped
+    int64_t               n_tap_rows  = 0;
+    int64_t               n_regions   = 0;
 
     bool operator==(const GraphKey & other) const;
-    bool has_tap(Tap tap, int32_t layer) const;
+    bool has_tap(Tap tap, int32_t layer) const; // reduced or not
+    bool has_tap(const TapPoint & point) const;
 };
 
 // Tensors the engine fills before a run; those a graph does not need are null.
@@ -43,6 +47,9 @@ struct GraphInputs {
     ggml_tensor * positions_rows = nullptr; // i32 [R·S]
     ggml_tensor * mask_rows      = nullptr; // f16 [K, R]
     ggml_tensor * cells          = nullptr; // i64 [T], where to store K and V
+    ggml_tensor * tap_rows       = nullptr; // i32 [rows·heads·S], rows of a pattern seen as [K, T·H·S]
+    ggml_tensor * region_keys    = nullptr; // [K, regions], 1 where a key belongs to a region
+    ggml_tensor * region_rows    = nullptr; // [tapped rows, regions], the same for queries
 };
 
 // Tensors the engine reads after a run.
@@ -110,6 +117,11 @@ private:
     ggml_tensor * by_head(ggml_tensor * x); // [D, n, T·S] -> [D, T, n, S]
     void          tap(Tap kind, int32_t il, ggml_tensor * x);
     void          tap_copy(Tap kind, int32_t il, ggml_tensor * x);
+    void          tap_pattern(int32_t il, ggml_tensor * pattern);
+    void          tap_last(const TapPoint & point, ggml_tensor * x);
+    ggml_tensor * selected(ggml_tensor * pattern);
+    ggml_tensor * mean_over(int dim, ggml_tensor * x);
+    ggml_tensor * region_sums(ggml_tensor * mean);
     void          build_head(ggml_tensor * x);
     void          build_summary();
 

@@ -1,0 +1,119 @@
+// Activations that leave the graph while it runs, and their reductions. Only additions, scaling, matmuls and gathered rows: every
+// backend of ggml has them.
+
+#include "graph/graph.h"
+#include "model/model.h"
+
+#include <algorithm>
+
+namespace buoy {
+
+bool GraphKey::has_tap(const TapPoint & point) const {
+    return std::find(taps.begin(), taps.end(), point) != taps.end();
+}
+
+bool GraphKey::has_tap(Tap tap, int32_t layer) const {
+    return std::any_of(taps.begin(), taps.end(),
+                       [&](const TapPoint & point) { return point.tap == tap && point.layer == layer; });
+}
+
+void Graph::tap(Tap kind, int32_t il, ggml_tensor * x) {
+    if (key_.has_tap(kind, il)) {
+        ggml_set_name(x, tap_name(kind, il).c_str());
+        ggml_build_forward_expand(graph_, x);
+        taps_.push_back({{kind, il}, x});
+    }
+}
+
+// A tensor that nobody but the tap reads would keep its memory to the end of the pass, so something reads it once it was seen.
+void Graph::tap_last(const TapPoint & point, ggml_tensor * x) {
+    ggml_build_forward_expand(graph_, x);
+    ggml_build_forward_expand(graph_, ggml_cont(ctx_.get(), ggml_view_1d(ctx_.get(), x, 1, 0)));
+    taps_.push_back({point, x});
+}
+
+void Graph::tap_copy(Tap kind, int32_t il, ggml_tensor * x) {
+    if (key_.has_tap(kind, il)) {
+        tap_last({kind, il},
+                 x->type == GGML_TYPE_F32 ? ggml_cont(ctx_.get(), x) : ggml_cast(ctx_.get(), x, GGML_TYPE_F32));
+    }
+}
+
+void Graph::tap_pattern(int32_t il, ggml_tensor * pattern) {
+    const auto asked = [&](TapReduce reduce) { return key_.has_tap({Tap::pattern, il, reduce}); };
+    if (!key_.has_tap(Tap::pattern, il)) {
+        return;
+    }
+    if (asked(TapReduce::none) && key_.n_tap_rows == 0) {
+        tap(Tap::pattern, il, pattern);
+    }
+    pattern = selected(pattern); // [K, rows, heads, S]
+    if (asked(TapReduce::none) && key_.n_tap_rows > 0) {
+        tap_last({Tap::pattern, il}, pattern);
+    }
+    if (asked(TapReduce::received)) {
+        tap_last({Tap::pattern, il, TapReduce::received}, mean_over(1, pattern)); // [K, 1, heads, S]
+    }
+    if (asked(TapReduce::heads) || asked(TapReduce::regions)) {
+        ggml_tensor * mean = mean_over(2, pattern); // [K, rows, 1, S]
+        if (asked(TapReduce::regions)) {
+            tap_last({Tap::pattern, il, TapReduce::regions}, region_sums(mean)); // [regions, regions, 1, S]
+        }
+        if (asked(TapReduce::heads)) {
+            tap_last({Tap::pattern, il, TapReduce::heads}, mean);
+        }
+    }
+}
+
+// [K, Tq, H, S] -> [K, rows, heads, S]
+ggml_tensor * Graph::selected(ggml_tensor * pattern) {
+    if (key_.n_tap_rows == 0) {
+        return pattern;
+    }
+    const int64_t K = pattern->ne[0], S = pattern->ne[3], n = key_.n_tap_rows * key_.n_tap_heads * S;
+    if (inputs_.tap_rows == nullptr) {
+        inputs_.tap_rows = input(GGML_TYPE_I32, n, 1, "tap_rows");
+    }
+    ggml_tensor * rows = ggml_reshape_2d(ctx_.get(), pattern, K, ggml_nrows(pattern));
+    rows               = ggml_get_rows(ctx_.get(), rows, inputs_.tap_rows);
+    return ggml_reshape_4d(ctx_.get(), rows, K, key_.n_tap_rows, key_.n_tap_heads, S);
+}
+
+// Adds halves until one is left: a sum over any dimension but the first in whole rows, and more exact than one after the other.
+ggml_tensor * Graph::mean_over(int dim, ggml_tensor * x) {
+    ggml_context * ctx  = ctx_.get();
+    const int64_t  n    = x->ne[dim];
+    ggml_tensor *  odd  = nullptr; // what halves left over
+    const auto     part = [&](int64_t first, int64_t count) {
+        int64_t ne[4] = {x->ne[0], x->ne[1], x->ne[2], x->ne[3]};
+        ne[dim]       = count;
+        return ggml_view_4d(ctx, x, ne[0], ne[1], ne[2], ne[3], x->nb[1], x->nb[2], x->nb[3],
+                                x->nb[dim] * static_cast<size_t>(first));
+    };
+    for (int64_t left = n; left > 1; left /= 2) {
+        if (left % 2 == 1) {
+            ggml_tensor * last = part(left - 1, 1);
+            odd                = odd == nullptr ? last : ggml_add(ctx, odd, last);
+        }
+        x = ggml_add(ctx, part(0, left / 2), part(left / 2, left / 2));
+    }
+    x = odd == nullptr ? x : ggml_add(ctx, x, odd);
+    return ggml_scale(ctx, x, 1.0f / static_cast<float>(n));
+}
+
+// [K, rows, 1, S] -> [key regions, query regions, 1, S]
+ggml_tensor * Graph::region_sums(ggml_tensor * mean) {
+    ggml_context * ctx = ctx_.get();
+    if (inputs_.region_keys == nullptr) {
+        inputs_.region_keys = input(GGML_TYPE_F32, mean->ne[0], key_.n_regions, "region_keys");
+        inputs_.region_rows = input(GGML_TYPE_F32, mean->ne[1], key_.n_regions, "region_rows");
+    }
+    ggml_tensor * by_key = ggml_mul_mat(ctx, inputs_.region_keys, mean); // [regions, rows, 1, S]
+    ggml_prec_set_acc(by_key, GGML_PREC_F32);
+    by_key            = ggml_cont(ctx, ggml_transpose(ctx, by_key));
+    ggml_tensor * sum = ggml_mul_mat(ctx, inputs_.region_rows, by_key); // [query regions, key regions, 1, S]
+    ggml_prec_set_acc(sum, GGML_PREC_F32);
+    return ggml_cont(ctx, ggml_transpose(ctx, sum));
+}
+
+} // namespace buoy

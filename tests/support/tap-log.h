@@ -1,0 +1,31 @@
+#pragma once
+
+#include "buoy/engine.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace buoy::test {
+
+// One tap's activation of one stream, copied.
+struct Seen {
+    std::array<int64_t, 3> shape{};
+    std::vector<float>     data;
+
+    float at(int64_t outer, int64_t middle, int64_t inner) const;
+};
+
+// What a pass shows, by tap_key().
+using TapLog = std::map<std::string, Seen>;
+
+std::string tap_key(const TapPoint & point, int32_t stream = 0);
+
+TapLog observe(Engine & engine, ForwardRequest request, const std::vector<TapPoint> & taps);
+
+// What a reduction must give, computed in double from the unreduced pattern of all heads and rows [H, T, K].
+// row_positions are those of the T rows, key_positions those of the K columns.
+Seen reduced(const Seen & pattern, TapReduce reduce, const TapSelection & selection,
+             const std::vector<int32_t> & row_positions, const std::vector<int32_t> & key_positions);
+
+} // namespace buoy::test

@@ -1,0 +1,304 @@
+// What taps promise on random models: reductions and selections, cached passes, streams, memory, graph reuse.
+
+#include "buoy/engine.h"
+#include "buoy/error.h"
+#include "support/oracle.h"
+#include "support/random-engine.h"
+#include "support/tap-log.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+const std::vector<TapReduce> all_reductions = {TapReduce::none, TapReduce::heads, TapReduce::received,
+                                               TapReduce::regions};
+
+RandomModel model_of(const std::string & arch, int32_t block_length = 0) {
+    RandomModel model;
+    model.arch         = arch;
+    model.n_layer      = 3;
+    model.n_head_kv    = arch == "llada" ? 4 : 2;
+    model.head_dim     = 16;
+    model.block_length = block_length;
+    return model;
+}
+
+std::vector<int32_t> range(int32_t first, int32_t last) {
+    std::vector<int32_t> numbers(static_cast<size_t>(last - first));
+    std::iota(numbers.begin(), numbers.end(), first);
+    return numbers;
+}
+
+ForwardRequest stored(const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
+    ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
+    request.positions      = range(first, last);
+    request.kv             = KvUse::store;
+    return request;
+}
+
+std::vector<TapPoint> pattern_points(int32_t layer, const std::vector<TapReduce> & reductions) {
+    std::vector<TapPoint> points;
+    for (TapReduce reduce : reductions) {
+        points.push_back({Tap::pattern, layer, reduce});
+    }
+    return points;
+}
+
+// Every reduction of the request's selection against sums over the whole pattern.
+void check_reductions(Engine & engine, ForwardRequest request, int32_t n_keys, int32_t n_streams = 1) {
+    const TapSelection         selection = request.selection;
+    const std::vector<int32_t> keys      = range(0, n_keys);
+    const std::vector<int32_t> rows      = request.positions.empty()
+                                               ? range(0, static_cast<int32_t>(request.tokens.size()) / n_streams)
+                                               : request.positions;
+    request.selection                    = {};
+    const TapLog whole                   = observe(engine, request, {{Tap::pattern, 1}, {Tap::pattern, 2}});
+    request.selection                    = selection;
+    auto points                          = pattern_points(1, all_reductions);
+    for (TapReduce reduce : all_reductions) {
+        points.push_back({Tap::pattern, 2, reduce});
+    }
+    const TapLog seen = observe(engine, request, points);
+    CHECK(seen.size() == points.size() * static_cast<size_t>(n_streams));
+    for (const TapPoint & point : points) {
+        for (int32_t stream = 0; stream < n_streams; stream++) {
+            CAPTURE(tap_key(point, stream));
+            const Seen & pattern  = whole.at(tap_key({Tap::pattern, point.layer}, stream));
+            const Seen   expected = reduced(pattern, point.reduce, selection, rows, keys);
+            const Seen & actual   = seen.at(tap_key(point, stream));
+            CHECK(actual.shape == expected.shape);
+            CHECK(max_abs_diff(actual.data, expected.data) <= 1e-6); // f32 sums
+        }
+    }
+}
+
+const std::vector<std::vector<int32_t>> some_regions = {{0}, {3, 4, 5, 6, 12}, {6, 7, 8, 9, 10, 11, 20, 21, 300}};
+
+} // namespace
+
+TEST_CASE("reductions equal sums over the unreduced pattern") {
+    for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
+        CAPTURE(model.arch);
+        const auto engine = random_engine(model);
+        for (const int32_t T : {1, 2, 23, 40}) {
+            CAPTURE(T);
+            for (const KvUse kv : {KvUse::none, KvUse::store}) {
+                for (const bool chosen : {false, true}) {
+                    ForwardRequest request    = whole_request(random_tokens(static_cast<size_t>(T), 256));
+                    request.kv                = kv;
+                    request.rows              = {0};
+                    request.selection.regions = some_regions;
+                    if (chosen) {
+                        request.selection.heads = {0, 2, 3};
+                        request.selection.rows =
+                            T < 23 ? std::vector<int32_t>{T - 1} : std::vector<int32_t>{1, 5, 6, 22};
+                    }
+                    engine->kv_truncate(0);
+                    check_reductions(*engine, request, T);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("reductions of one kind of selection: heads only, rows only, a single head") {
+    const auto     engine     = random_engine(model_of("llada"));
+    ForwardRequest request    = whole_request(random_tokens(23, 256));
+    request.selection.regions = some_regions;
+    request.selection.heads   = {1};
+    check_reductions(*engine, request, 23);
+    request.selection.heads = {};
+    request.selection.rows  = {0, 7, 22};
+    check_reductions(*engine, request, 23);
+}
+
+TEST_CASE("reductions of two streams stay apart") {
+    EngineParams params    = exact_params();
+    params.n_streams       = 2;
+    const auto     engine  = random_engine(model_of("llada"), params);
+    ForwardRequest request = whole_request(random_tokens(23, 256, 1));
+    const auto     other   = random_tokens(23, 256, 2);
+    request.tokens.insert(request.tokens.end(), other.begin(), other.end());
+    request.cfg_scale         = 1.5f;
+    request.selection.regions = some_regions;
+    check_reductions(*engine, request, 23, 2);
+    request.selection.heads = {0, 3};
+    request.selection.rows  = {2, 3, 4};
+    request.kv              = KvUse::store;
+    check_reductions(*engine, request, 23, 2);
+
+    // the first stream shows what an engine of one stream shows
+    const auto     one   = random_engine(model_of("llada"));
+    ForwardRequest alone = whole_request(random_tokens(23, 256, 1));
+    alone.selection      = request.selection;
+    const auto points    = pattern_points(2, all_reductions);
+    const auto expected  = observe(*one, alone, points);
+    const auto both      = observe(*engine, request, points);
+    for (const TapPoint & point : points) {
+        CHECK(max_abs_diff(both.at(tap_key(point)).data, expected.at(tap_key(point)).data) <= 1e-6);
+    }
+}
+
+TEST_CASE("a part of a sequence against stored keys shows the rows of the whole") {
+    const auto tokens = random_tokens(50, 256);
+    // unchanged tokens: Fast-dLLM's prefix (to the end) and dual (a block) passes are exact
+    for (const auto & [first, last] : {std::pair(16, 50), std::pair(16, 24)}) {
+        const auto     engine = random_engine(model_of("llada"));
+        const TapLog   whole  = observe(*engine, stored(tokens, 0, 50), {{Tap::pattern, 1}});
+        ForwardRequest part   = stored(tokens, first, last);
+        const TapLog   seen   = observe(*engine, part, {{Tap::pattern, 1}});
+        TapSelection   rows;
+        rows.rows = range(first, last);
+        const Seen expected =
+            reduced(whole.at(tap_key({Tap::pattern, 1})), TapReduce::none, rows, range(0, 50), range(0, 50));
+        CHECK(seen.at(tap_key({Tap::pattern, 1})).shape == std::array<int64_t, 3>{4, last - first, 50});
+        CHECK(max_abs_diff(seen.at(tap_key({Tap::pattern, 1})).data, expected.data) <= 1e-6);
+        part.selection.regions = {{0, 1, 17}, {2, 3, 18, 19, 49}};
+        check_reductions(*engine, part, 50);
+        part.selection.rows = {0, 3};
+        check_reductions(*engine, part, 50);
+    }
+}
+
+TEST_CASE("prompt and decoding show the rows of a causal pass, padding and what lies behind at zero") {
+    for (const RandomModel & model : {model_of("llama"), model_of("qwen3", 4)}) {
+        const int32_t B      = std::max(1, model.block_length);
+        const auto    engine = random_engine(model);
+        const auto    tokens = random_tokens(24, 256);
+        const Seen whole = observe(*engine, whole_request(tokens), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
+        for (int32_t first = 0, last = 16; first < 24; first = last, last += B) {
+            const Seen seen =
+                observe(*engine, stored(tokens, first, last), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
+            REQUIRE(seen.shape == std::array<int64_t, 3>{4, last - first, last});
+            double worst = 0.0, hidden = 0.0;
+            for (int64_t h = 0; h < 4; h++) {
+                for (int64_t q = first; q < last; q++) {
+                    for (int64_t k = 0; k < last; k++) {
+                        const double p = static_cast<double>(seen.at(h, q - first, k));
+                        worst          = std::max(worst, std::abs(p - static_cast<double>(whole.at(h, q, k))));
+                        hidden         = k / B > q / B ? std::max(hidden, p) : hidden;
+                    }
+                }
+            }
+            CHECK(worst <= 1e-6);
+            CHECK(hidden == 0.0);
+        }
+    }
+}
+
+TEST_CASE("scores and pattern of a selection are slices of the whole") {
+    const auto     engine  = random_engine(model_of("llama"));
+    ForwardRequest request = whole_request(random_tokens(12, 256));
+    const TapLog   whole   = observe(*engine, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
+    request.selection      = {{1, 3}, {0, 4, 11}, {}};
+    const TapLog seen      = observe(*engine, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
+    for (Tap tap : {Tap::attn_scores, Tap::pattern}) {
+        const Seen & slice = seen.at(tap_key({tap, 0}));
+        REQUIRE(slice.shape == std::array<int64_t, 3>{2, 3, 12});
+        for (int64_t h = 0; h < 2; h++) {
+            for (int64_t q = 0; q < 3; q++) {
+                for (int64_t k = 0; k < 12; k++) {
+                    CHECK(slice.at(h, q, k) == whole.at(tap_key({tap, 0}))
+                                                   .at(request.selection.heads[static_cast<size_t>(h)],
+                                                       request.selection.rows[static_cast<size_t>(q)], k));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("tapped passes reuse their graph, also for other rows and regions of the same number") {
+    const auto     engine     = random_engine(model_of("llada"));
+    ForwardRequest request    = whole_request(random_tokens(23, 256));
+    request.selection.regions = some_regions;
+    request.selection.rows    = {1, 2, 3};
+    check_reductions(*engine, request, 23);
+    const auto points = pattern_points(1, all_reductions);
+    observe(*engine, request, points);
+    const int64_t before      = engine->stats().n_graph_build;
+    request.tokens            = random_tokens(23, 256, 7);
+    request.selection.rows    = {4, 9, 21};
+    request.selection.regions = {{1, 2}, {3}, {9, 10, 21}};
+    const TapLog seen         = observe(*engine, request, points);
+    CHECK(engine->stats().n_graph_build == before);
+    const TapSelection selection = request.selection;
+    request.selection            = {};
+    const TapLog whole           = observe(*engine, request, {{Tap::pattern, 1}});
+    for (const TapPoint & point : points) {
+        const Seen expected =
+            reduced(whole.at(tap_key({Tap::pattern, 1})), point.reduce, selection, range(0, 23), range(0, 23));
+        CHECK(max_abs_diff(seen.at(tap_key(point)).data, expected.data) <= 1e-6);
+    }
+}
+
+TEST_CASE("taps on every layer take the memory of taps on two") {
+    RandomModel model = model_of("llada");
+    model.n_layer     = 12;
+    for (const bool reduce : {false, true}) {
+        const auto compute_bytes = [&](int32_t n_layers) {
+            const auto            engine  = random_engine(model);
+            ForwardRequest        request = whole_request(random_tokens(200, 256));
+            std::vector<TapPoint> points;
+            request.selection.regions = some_regions;
+            for (int32_t il = 0; il < n_layers; il++) {
+                for (Tap tap : {Tap::pattern, Tap::attn_scores, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
+                    points.push_back({tap, il});
+                }
+                if (reduce) {
+                    const auto more = pattern_points(il, all_reductions);
+                    points.insert(points.end(), more.begin(), more.end());
+                }
+            }
+            observe(*engine, request, points);
+            return static_cast<int64_t>(engine->stats().compute_bytes);
+        };
+        CHECK(compute_bytes(12) - compute_bytes(2) <= 12 * 1024);
+    }
+}
+
+TEST_CASE("observing changes nothing: the same logits with and without") {
+    const auto     engine  = random_engine(model_of("llada"));
+    ForwardRequest request = whole_request(random_tokens(23, 256));
+    const auto     plain   = engine->forward(request).logits;
+    request.taps           = pattern_points(1, all_reductions);
+    request.selection      = {{0, 1}, {3, 4}, some_regions};
+    request.sink           = [](const TapEvent &) {};
+    CHECK(engine->forward(request).logits == plain);
+}
+
+TEST_CASE("a pass that its sink ends forgets what it half stored") {
+    const auto engine = random_engine(model_of("llama"));
+    const auto tokens = random_tokens(20, 256);
+    const auto whole  = engine->forward(whole_request(tokens)).logits;
+    engine->forward(stored(tokens, 0, 10));
+    ForwardRequest rest = stored(tokens, 10, 20);
+    rest.taps           = {{Tap::pattern, 1}};
+    rest.sink           = [](const TapEvent &) { fail_runtime("the disk is full"); };
+    CHECK_THROWS_WITH_AS(engine->forward(rest), "the disk is full", Error);
+    const auto again = engine->forward(stored(tokens, 10, 20)).logits;
+    CHECK(nmse(again, {whole.begin() + 10 * engine->info().n_vocab, whole.end()}) <= 1e-10);
+}
+
+TEST_CASE("wrong taps and selections are named") {
+    const auto engine = random_engine(model_of("llada"));
+    const auto ask    = [&](const std::string & message, const TapPoint & point, const TapSelection & selection) {
+        ForwardRequest request = whole_request(random_tokens(5, 256));
+        request.taps           = {point};
+        request.selection      = selection;
+        request.sink           = [](const TapEvent &) {};
+        CHECK_THROWS_WITH_AS(engine->forward(request), message.c_str(), Error);
+    };
+    ask("layer 3 does not exist, the model has layers 0 to 2", {Tap::pattern, 3}, {});
+    ask("tapped head 4 follows -1, expected ascending ones of 0 to 3", {Tap::pattern, 0}, {{4}, {}, {}});
+    ask("tapped row 2 follows 2, expected ascending ones of 0 to 4", {Tap::pattern, 0}, {{}, {2, 2}, {}});
+    ask("blocks.0.attn.hook_pattern is to be reduced to regions, but there are none",
+        {Tap::pattern, 0, TapReduce::regions}, {});
+    ForwardRequest request = whole_request(random_tokens(5, 256));
+    request.taps           = {{Tap::pattern, 0}};
+    CHECK_THROWS_WITH_AS(engine->forward(request), "taps were asked for without a sink to take them", Error);
+}
