@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,21 +22,102 @@ std::string parent_of(const std::string & path) {
     return parent.empty() ? "." : parent.string();
 }
 
+class Descriptor {
+public:
+    explicit Descriptor(int fd) : fd_(fd) {}
+    ~Descriptor() {
+        if (fd_ >= 0) {
+            close(fd_);
+        }
+    }
+    Descriptor(const Descriptor &)             = delete;
+    Descriptor & operator=(const Descriptor &) = delete;
+
+    int get() const { return fd_; }
+
+private:
+    int fd_;
+};
+
 } // namespace
 
-PendingFile::PendingFile(const std::string & path, bool force, unsigned mode) : path_(path), force_(force) {
+PendingFile::PendingFile(const std::string & path, bool force, unsigned mode, const LogCallback & log)
+    : path_(path), temporary_(path + ".part"), force_(force) {
     check_target();
-    temporary_ = concat(path, ".tmp-", getpid());
-    fd_        = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd_ < 0) {
-        fail(printable(path), ": can't create the output: ", std::strerror(errno));
+    if (create(mode)) {
+        return;
+    }
+    remove_leftover();
+    if (!create(mode)) { // somebody was faster
+        fail(busy_message());
+    }
+    if (log) {
+        log(LogLevel::notice, concat(printable(temporary_), ": left by a run that was killed, replaced"));
     }
 }
 
 PendingFile::~PendingFile() {
     if (fd_ >= 0) {
+        unlink(temporary_.c_str()); // while it is locked, so that it can't be anybody else's
         close(fd_);
-        unlink(temporary_.c_str());
+    }
+}
+
+std::string PendingFile::busy_message() const {
+    return concat(printable(path_), ": another run is writing it (", printable(temporary_), " is in use)");
+}
+
+PendingFile::Lock PendingFile::lock(int fd) const {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        return Lock::taken;
+    }
+    return errno == EWOULDBLOCK ? Lock::busy : Lock::unknown;
+}
+
+bool PendingFile::is_temporary(int fd) const {
+    struct stat open_file = {};
+    struct stat named     = {};
+    return fstat(fd, &open_file) == 0 && lstat(temporary_.c_str(), &named) == 0 && open_file.st_dev == named.st_dev &&
+           open_file.st_ino == named.st_ino;
+}
+
+// False if the temporary exists already.
+bool PendingFile::create(unsigned mode) {
+    const int fd = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0) {
+        if (errno == EEXIST) {
+            return false;
+        }
+        fail(printable(path_), ": can't create the output: ", std::strerror(errno));
+    }
+    // between the two calls another run may have taken the empty file for a leftover
+    if (lock(fd) == Lock::busy || !is_temporary(fd)) {
+        close(fd);
+        fail(busy_message());
+    }
+    fd_ = fd;
+    return true;
+}
+
+void PendingFile::remove_leftover() {
+    const Descriptor leftover(open(temporary_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat      info = {};
+    if (leftover.get() < 0 && errno == ENOENT) {
+        return;
+    }
+    if (leftover.get() < 0 || fstat(leftover.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+        fail(printable(path_), ": can't create the output: ", printable(temporary_),
+             " exists and is not a file of ours");
+    }
+    switch (lock(leftover.get())) {
+        case Lock::busy: fail(busy_message());
+        case Lock::unknown:
+            fail(printable(path_), ": can't create the output: ", printable(temporary_),
+                 " exists, and this file system can't tell whether a run is writing it; remove it if none does");
+        case Lock::taken: break;
+    }
+    if (is_temporary(leftover.get()) && unlink(temporary_.c_str()) != 0) {
+        fail(printable(path_), ": can't remove ", printable(temporary_), ": ", std::strerror(errno));
     }
 }
 
@@ -44,8 +126,11 @@ void PendingFile::check_target() const {
     if (path_.empty()) {
         fail("no output file given");
     }
-    if (stat(path_.c_str(), &info) != 0) {
+    if (lstat(path_.c_str(), &info) != 0) {
         return;
+    }
+    if (S_ISLNK(info.st_mode)) {
+        fail(printable(path_), ": the output is a symbolic link, which is never replaced");
     }
     if (!S_ISREG(info.st_mode)) {
         fail(printable(path_), ": the output exists and is not a regular file");
@@ -75,6 +160,13 @@ void PendingFile::write(const void * data, size_t size) {
         }
         at += n;
         size -= static_cast<size_t>(n);
+    }
+}
+
+void PendingFile::truncate(uint64_t size) {
+    const auto end = static_cast<off_t>(size);
+    if (ftruncate(fd_, end) != 0 || lseek(fd_, end, SEEK_SET) != end) {
+        fail_runtime(printable(path_), ": can't cut the file to ", size, " bytes: ", std::strerror(errno));
     }
 }
 
