@@ -91,4 +91,17 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
+// What edits changed: a run without them against one with them, of the same prompt, settings and seed.
+struct EditComparison {
+    int64_t n_changed     = 0;  // positions that hold different tokens, or that only one run has
+    int32_t first_changed = -1; // the first of them
+    // over the (step, position) pairs that both runs scored
+    int64_t n_scored            = 0;
+    double  confidence_unedited = 0.0; // mean
+    double  confidence_edited   = 0.0;
+    double  confidence_change   = 0.0; // mean absolute difference
+};
+
+EditComparison compare_runs(const Generation & unedited, const Generation & edited);
+
 } // namespace buoy

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "buoy/generate.h"
+
+namespace buoy {
+
+// The most steps that generate() can take for this prompt; fixed schedules without an end token take exactly as many, but for
+// those over timesteps within blocks. params.n_predict is resolved (answer_length).
+int64_t step_count_max(const ModelInfo & info, const std::vector<int32_t> & prompt, const GenerateParams & params);
+
+} // namespace buoy
