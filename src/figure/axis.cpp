@@ -142,10 +142,14 @@ Ticks log_ticks(const Range & range, size_t count_max, const TickStyle & style) 
     return ticks.values.size() >= 2 ? ticks : nice_ticks(range, count_max, style);
 }
 
-Range rounded(const Range & range, size_t count_max, const TickStyle & style) {
-    const Range  wide = widened(range);
-    const double step = step_for(wide, std::max<size_t>(count_max, 2), style).value();
-    return {std::floor(wide.low / step + 1e-9) * step, std::ceil(wide.high / step - 1e-9) * step};
+Range framed(const Range & range, size_t count_max, const TickStyle & style) {
+    const Range  wide  = widened(range);
+    const double step  = step_for(wide, std::max<size_t>(count_max, 2), style).value();
+    const double near  = 0.4 * step;
+    const double pad   = 0.04 * (wide.high - wide.low);
+    const double below = std::floor(wide.low / step + 1e-9) * step;
+    const double above = std::ceil(wide.high / step - 1e-9) * step;
+    return {wide.low - below <= near ? below : wide.low - pad, above - wide.high <= near ? above : wide.high + pad};
 }
 
 std::vector<size_t> thin_labels(size_t count, double gap, double room) {

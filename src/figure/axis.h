@@ -38,8 +38,8 @@ Ticks nice_ticks(const Range & range, size_t count_max, const TickStyle & style 
 // For a logarithmic scale: powers of ten, with their double and fivefold where the range is short.
 Ticks log_ticks(const Range & range, size_t count_max, const TickStyle & style = {});
 
-// The range up to the next ticks of about count_max.
-Range rounded(const Range & range, size_t count_max, const TickStyle & style = {});
+// The range of an axis with about count_max ticks: up to the next tick where that is near, else a little more than the values.
+Range framed(const Range & range, size_t count_max, const TickStyle & style = {});
 
 // Which of `count` labels, `gap` apart, to show so that each has `room`: every n-th, n being 1, 2 or 5 times a power of ten.
 std::vector<size_t> thin_labels(size_t count, double gap, double room);

@@ -51,39 +51,66 @@ void draw_bars(Scene & scene, const BarChart & chart, const Box & plot, const Ra
                 const double cap    = std::min(4.0, width * 0.3);
                 const double y0     = y_of(value - error);
                 const double y1     = y_of(value + error);
-                scene.items.push_back(Path{{{{middle, y0}, {middle, y1}},
-                                            {{middle - cap, y0}, {middle + cap, y0}},
-                                            {{middle - cap, y1}, {middle + cap, y1}}},
-                                           false,
-                                           {},
-                                           {Role::text, 1.2, {}},
-                                           ""});
+                const Path   bar    = {{{{middle, y0}, {middle, y1}},
+                                        {{middle - cap, y0}, {middle + cap, y0}},
+                                        {{middle - cap, y1}, {middle + cap, y1}}},
+                                       false,
+                                       {},
+                                       {},
+                                       ""};
+                for (const Stroke & stroke : {Stroke{Role::background, 3.2, {}}, Stroke{Role::text, 1.2, {}}}) {
+                    scene.items.push_back(bar);
+                    std::get<Path>(scene.items.back()).stroke = stroke;
+                }
             }
         }
     }
 }
 
+// The name in lines that fit between its neighbours, or none if it would have to be cut or broken within a word.
+std::vector<std::string> wrapped_name(const std::string & name, double width) {
+    const std::string clean = clean_text(name);
+    for (size_t begin = 0, end = 0; begin < clean.size(); begin = end + 1) {
+        end = std::min(clean.find(' ', begin), clean.size());
+        if (text_width(clean.substr(begin, end - begin), size_tick) > width) {
+            return {};
+        }
+    }
+    const std::vector<std::string> lines = wrap_text(name, size_tick, width, 4);
+    return lines.size() < 4 ? lines : std::vector<std::string>{};
+}
+
 // Names of the groups below the plot; the height they took.
 double draw_groups(Scene & scene, const BarChart & chart, const Box & plot) {
-    constexpr double upward_max = 96;
+    constexpr double upward_max = 120;
+    constexpr double leading    = 14;
 
-    const double gap  = plot.w / static_cast<double>(std::max<size_t>(1, chart.groups.size()));
-    double       room = 0;
+    const double gap    = plot.w / static_cast<double>(std::max<size_t>(1, chart.groups.size()));
+    const auto   middle = [&](size_t i) { return plot.x + gap * (static_cast<double>(i) + 0.5); };
+
+    std::vector<std::vector<std::string>> names;
     for (const std::string & name : chart.groups) {
-        room = std::max(room, text_width(cut_text(name, size_tick, 200), size_tick));
-    }
-    const bool upward = room + 8 > gap;
-    double     height = upward ? 0 : 20;
-    for (const size_t i : thin_labels(chart.groups.size(), gap, upward ? 13 : 0)) {
-        const double x = plot.x + gap * (static_cast<double>(i) + 0.5);
-        if (upward) {
-            const std::string name = cut_text(chart.groups[i], size_tick, upward_max);
-            height                 = std::max(height, text_width(name, size_tick) + 10);
-            draw_text(scene, {x + 4, plot.y + plot.h + 6}, name, size_tick, Anchor::end, Role::muted, true);
-        } else {
-            draw_text(scene, {x, plot.y + plot.h + 16}, cut_text(chart.groups[i], size_tick, gap - 4), size_tick,
-                      Anchor::middle, Role::muted);
+        names.push_back(wrapped_name(name, gap - 8));
+        if (names.back().empty() && !name.empty()) {
+            break;
         }
+    }
+    double height = 0;
+    if (names.size() == chart.groups.size() &&
+        (names.empty() || chart.groups.back().empty() || !names.back().empty())) {
+        for (size_t i = 0; i < names.size(); i++) {
+            for (size_t line = 0; line < names[i].size(); line++) {
+                draw_text(scene, {middle(i), plot.y + plot.h + 16 + leading * static_cast<double>(line)},
+                          names[i][line], size_tick, Anchor::middle, Role::muted);
+            }
+            height = std::max(height, 6 + leading * static_cast<double>(names[i].size()));
+        }
+        return height;
+    }
+    for (const size_t i : thin_labels(chart.groups.size(), gap, 13)) {
+        const std::string name = cut_text(chart.groups[i], size_tick, upward_max);
+        height                 = std::max(height, text_width(name, size_tick) + 10);
+        draw_text(scene, {middle(i) + 4, plot.y + plot.h + 6}, name, size_tick, Anchor::end, Role::muted, true);
     }
     return height;
 }
@@ -117,15 +144,16 @@ std::vector<KeyEntry> key_of(const BarChart & chart) {
 
 Drawn draw_chart(Scene & scene, const BarChart & chart, const ChartPlace & place) {
     const Range     own    = values_of(chart);
+    const Range     values = place.values ? *place.values : own;
     const TickStyle style  = {chart.y.percent, false};
     const double    height = std::round(std::clamp(place.width * 0.42, 120.0, 300.0));
     const auto      count  = static_cast<size_t>(height / 38);
-    const Range     range  = limited(rounded(place.values ? *place.values : own, count, style), chart.y);
+    const Range     range  = limited(framed(values, count, style), chart.y);
 
     double y = place.at.y + draw_chart_title(scene, chart.title, place.at, place.width);
     y += place.key ? draw_key(scene, key_of(chart), {place.at.x, y}, place.width) : 0;
 
-    const Ticks  ticks = nice_ticks(range, count + 1, style);
+    const Ticks  ticks = values.empty() ? Ticks{} : nice_ticks(range, count + 1, style);
     const double left  = y_axis_width(ticks, chart.y);
     const Box    plot  = {place.at.x + left, std::round(y + 6), std::max(40.0, place.width - left - 8), height};
     draw_y_axis(scene, plot, range, ticks, chart.y, place.at.x);

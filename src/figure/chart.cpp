@@ -62,11 +62,13 @@ double draw_chart_title(Scene & scene, const std::string & title, Point at, doub
 namespace {
 
 constexpr double key_height = 18;
-constexpr double key_sample = 26;
+constexpr double key_sample = 26; // of a line
+
+double sample_width(KeyShape shape) { return shape == KeyShape::line ? key_sample : 16; }
 
 void draw_sample(Scene & scene, const KeyEntry & entry, Point at) {
     const double middle = at.y + 8;
-    const Box    box    = {at.x + 8, middle - 6, 14, 12};
+    const Box    box    = {at.x, middle - 6, 14, 12};
     switch (entry.shape) {
         case KeyShape::line:
             scene.items.push_back(
@@ -104,8 +106,9 @@ double draw_key(Scene & scene, const std::vector<KeyEntry> & entries, Point at, 
     Point  pen  = at;
     size_t line = 1;
     for (size_t i = 0; i < entries.size(); i++) {
-        const std::string text  = cut_text(entries[i].text, size_label, std::min(260.0, width - key_sample - 8));
-        const double      taken = key_sample + 4 + text_width(text, size_label);
+        const double      sample = sample_width(entries[i].shape);
+        const std::string text   = cut_text(entries[i].text, size_label, std::min(260.0, width - sample - 8));
+        const double      taken  = sample + 4 + text_width(text, size_label);
         if (pen.x > at.x && pen.x + taken > at.x + width) {
             if (line++ == lines) { // the rest is said, not shown
                 draw_text(scene, {at.x, pen.y + key_height + 12}, "and " + std::to_string(entries.size() - i) + " more",
@@ -116,7 +119,7 @@ double draw_key(Scene & scene, const std::vector<KeyEntry> & entries, Point at, 
             pen = {at.x, pen.y + key_height};
         }
         draw_sample(scene, entries[i], pen);
-        draw_text(scene, {pen.x + key_sample + 4, pen.y + 12}, text, size_label, Anchor::start, Role::text);
+        draw_text(scene, {pen.x + sample + 4, pen.y + 12}, text, size_label, Anchor::start, Role::text);
         pen.x += taken + gap;
     }
     return entries.empty() ? 0 : pen.y - at.y + key_height + 6;

@@ -27,9 +27,9 @@ struct ChartPlace {
 };
 
 struct Drawn {
-    double                   height = 0;
-    std::vector<std::string> notes;       // for the caption: what the picture leaves out
-    std::string              description; // for screen readers
+    double      height = 0;
+    std::string note;        // for the caption: what the picture leaves out
+    std::string description; // for screen readers
 };
 
 Drawn draw_chart(Scene & scene, const LineChart & chart, const ChartPlace & place);
@@ -51,6 +51,7 @@ struct KeyEntry {
 
 std::vector<KeyEntry> key_of(const LineChart & chart);
 std::vector<KeyEntry> key_of(const BarChart & chart);
+std::vector<KeyEntry> key_of(const HeatMap & chart);
 
 // Entries side by side, in as many lines as they need; the height it took.
 double draw_key(Scene & scene, const std::vector<KeyEntry> & entries, Point at, double width);

@@ -10,6 +10,7 @@ namespace buoy::figure {
 namespace {
 
 constexpr double log_decades_max = 8;
+constexpr size_t n_colors        = 512;
 
 Range log_range(const Range & positive) {
     if (positive.empty() || positive.high <= 0) {
@@ -22,6 +23,10 @@ Range log_range(const Range & positive) {
 } // namespace
 
 ColorScale::ColorScale(const HeatMap & map, Range values) : scale_(map.scale), map_(map.map), axis_(map.value) {
+    for (size_t i = 0; i <= n_colors; i++) {
+        const double t = static_cast<double>(i) / n_colors;
+        colors_.push_back(map_ == ColorMap::sequential ? sequential_color(t) : diverging_color(t));
+    }
     if (scale_ == Scale::log) {
         Axis axis = axis_;
         axis.min  = axis.min && *axis.min > 0 ? axis.min : std::nullopt;
@@ -51,10 +56,11 @@ double ColorScale::position(double value) const {
     return std::clamp(range_.position(value), 0.0, 1.0);
 }
 
-Color ColorScale::color(double value) const {
-    const double t = position(value);
-    return map_ == ColorMap::sequential ? sequential_color(t) : diverging_color(t);
+Color ColorScale::sample(double t) const {
+    return colors_[static_cast<size_t>(std::lround(t * static_cast<double>(colors_.size() - 1)))];
 }
+
+Color ColorScale::color(double value) const { return sample(position(value)); }
 
 Ticks ColorScale::ticks(double height) const {
     const auto      count = static_cast<size_t>(std::clamp(height / 30, 2.0, 8.0));
@@ -78,7 +84,7 @@ void ColorScale::draw_bar(Scene & scene, const Box & box) const {
     Image bar{box, n, 1, {}};
     for (size_t i = 0; i < n; i++) {
         const double t = 1 - (static_cast<double>(i) + 0.5) / n;
-        bar.cells.push_back(map_ == ColorMap::sequential ? sequential_color(t) : diverging_color(t));
+        bar.cells.push_back(sample(t));
     }
     scene.items.push_back(bar);
     const Ticks  shown = ticks(box.h);

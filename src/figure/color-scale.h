@@ -23,10 +23,13 @@ private:
     double position(double value) const; // 0 to 1
     Ticks  ticks(double height) const;
 
-    Range    range_;
-    Scale    scale_;
-    ColorMap map_;
-    Axis     axis_;
+    Color sample(double t) const;
+
+    Range              range_;
+    Scale              scale_;
+    ColorMap           map_;
+    Axis               axis_;
+    std::vector<Color> colors_;
 };
 
 constexpr double color_bar_width = 13;

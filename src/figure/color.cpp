@@ -84,7 +84,7 @@ double contrast(const Color & first, const Color & second) {
 Color sequential_color(double t) {
     t = clamp_unit(t);
     // the chroma that sRGB can show is smallest in the blue-green middle
-    const double chroma = 0.115 + 0.055 * std::pow(2 * t - 1, 2);
+    const double chroma = 0.096 + 0.22 * std::pow(t - 0.43, 2);
     return from_oklch(0.27 + 0.65 * t, chroma, 305 - 200 * t);
 }
 
@@ -92,7 +92,7 @@ Color diverging_color(double t) {
     const double side = 2 * clamp_unit(t) - 1;
     const double away = std::abs(side);
     const double hue  = side < 0 ? 250 : 52;
-    return from_oklch(0.965 - 0.545 * away, 0.135 * std::sin(0.5 * pi * std::min(1.0, 1.15 * away)), hue);
+    return from_oklch(0.965 - 0.545 * away, 0.12 * std::sin(0.66 * pi * away), hue);
 }
 
 Paint Paint::of_series(size_t index, double alpha) {

@@ -54,10 +54,6 @@ template <typename T> Range common_range(const std::vector<Chart> & charts) {
     return range;
 }
 
-Range common_range(const std::vector<Chart> & charts, const Chart & like) {
-    return std::visit([&](const auto & chart) { return common_range<std::decay_t<decltype(chart)>>(charts); }, like);
-}
-
 // The legend that all charts share, if they do.
 template <typename T> std::vector<KeyEntry> common_key(const std::vector<Chart> & charts) {
     const auto typed = all_of_type<T>(charts);
@@ -71,6 +67,22 @@ template <typename T> std::vector<KeyEntry> common_key(const std::vector<Chart> 
         }
     }
     return typed.empty() ? std::vector<KeyEntry>{} : key_of(*typed[0]);
+}
+
+// What the keys of all heat maps explain, each thing once.
+std::vector<KeyEntry> united_key(const std::vector<Chart> & charts) {
+    std::vector<KeyEntry> entries;
+    for (const HeatMap * map : all_of_type<HeatMap>(charts)) {
+        for (const KeyEntry & entry : key_of(*map)) {
+            const bool known = std::any_of(entries.begin(), entries.end(), [&](const KeyEntry & e) {
+                return e.shape == entry.shape && e.text == entry.text;
+            });
+            if (!known) {
+                entries.push_back(entry);
+            }
+        }
+    }
+    return entries;
 }
 
 // The heat map whose colour bar serves for all, if one does.
@@ -97,78 +109,127 @@ double width_of(const Figure & figure, size_t columns) {
     return figure.width;
 }
 
-} // namespace
+class FigurePainter {
+public:
+    explicit FigurePainter(const Figure & figure)
+        : figure_(figure), columns_(std::clamp<size_t>(figure.columns, 1, std::max<size_t>(1, figure.charts.size()))),
+          shared_(figure.shared_scale && figure.charts.size() > 1) {}
 
-Scene layout(const Figure & figure) {
-    const size_t columns = std::clamp<size_t>(figure.columns, 1, std::max<size_t>(1, figure.charts.size()));
-    Scene        scene;
-    scene.width       = width_of(figure, columns);
-    scene.title       = clean_text(figure.title.empty() ? "Figure" : figure.title);
-    const double full = scene.width - 2 * margin;
+    Scene draw();
 
-    double y = margin;
-    y += draw_paragraph(scene, figure.title, {margin, y}, size_title, full, 3, Role::text, true);
-    y += draw_paragraph(scene, figure.subtitle, {margin, y + 2}, size_label, full, 4, Role::muted) + 2;
-    y += figure.title.empty() && figure.subtitle.empty() ? 0 : 8;
+private:
+    void draw_header();
+    void share();
+    void draw_charts();
+    void draw_caption();
+    void place_chart(size_t index, ChartPlace place);
+    void say(const std::string & sentence);
 
-    const bool shared = figure.shared_scale && figure.charts.size() > 1;
-    auto       key    = shared ? common_key<LineChart>(figure.charts) : std::vector<KeyEntry>{};
-    key               = shared && key.empty() ? common_key<BarChart>(figure.charts) : key;
-    y += draw_key(scene, key, {margin, y}, full);
+    const Figure &            figure_;
+    size_t                    columns_;
+    bool                      shared_;
+    Scene                     scene_;
+    double                    y_        = margin;
+    double                    full_     = 0; // width between the margins
+    double                    room_     = 0; // of it, for charts
+    bool                      own_keys_ = true;
+    std::optional<ColorScale> scale_; // of all
+    Range                     ranges_[std::variant_size_v<Chart>];
+    double                    row_height_ = 0;
+    std::vector<std::string>  notes_;
+};
 
-    const HeatMap *           scaled = shared ? common_scale(figure.charts) : nullptr;
-    double                    room   = full;
-    std::optional<ColorScale> scale;
-    if (scaled != nullptr) {
-        scale.emplace(*scaled, common_range<HeatMap>(figure.charts));
-        room -= color_bar_width + scale->bar_room() + 8;
+Scene FigurePainter::draw() {
+    scene_.width = width_of(figure_, columns_);
+    scene_.title = clean_text(figure_.title.empty() ? "Figure" : figure_.title);
+    full_ = room_ = scene_.width - 2 * margin;
+    draw_header();
+    if (shared_) {
+        share();
     }
-    const double top   = y;
-    const double width = (room - gap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
+    const double top = y_;
+    draw_charts();
+    if (scale_) {
+        const double height = std::clamp(y_ - top - 60, 84.0, 320.0);
+        scale_->draw_bar(scene_, {margin + room_ + 8, top + 24, color_bar_width, height});
+        y_ = std::max(y_, top + 24 + height + 8);
+    }
+    draw_caption();
+    scene_.height = std::ceil(y_ + margin);
+    return std::move(scene_);
+}
 
-    std::vector<std::string> notes;
-    std::vector<std::string> parts = {clean_text(figure.subtitle)};
-    for (size_t first = 0; first < figure.charts.size(); first += columns) {
-        double height = 0;
-        for (size_t i = first; i < std::min(first + columns, figure.charts.size()); i++) {
-            ChartPlace place;
-            place.at    = {margin + (width + gap) * static_cast<double>(i - first), y};
-            place.width = width;
-            place.key   = key.empty() && !scale;
-            if (shared) {
-                place.values = common_range(figure.charts, figure.charts[i]);
-            }
-            const Drawn drawn =
-                std::visit([&](const auto & chart) { return draw_chart(scene, chart, place); }, figure.charts[i]);
-            height = std::max(height, drawn.height);
-            parts.push_back(drawn.description);
-            for (const std::string & note : drawn.notes) {
-                if (std::find(notes.begin(), notes.end(), note) == notes.end()) {
-                    notes.push_back(note);
-                }
-            }
+void FigurePainter::say(const std::string & sentence) {
+    scene_.description += (sentence.empty() || scene_.description.empty() ? "" : " ") + sentence;
+}
+
+void FigurePainter::draw_header() {
+    y_ += draw_paragraph(scene_, figure_.title, {margin, y_}, size_title, full_, 3, Role::text, true);
+    y_ += draw_paragraph(scene_, figure_.subtitle, {margin, y_ + 2}, size_label, full_, 4, Role::muted) + 2;
+    y_ += figure_.title.empty() && figure_.subtitle.empty() ? 0 : 8;
+    say(clean_text(figure_.subtitle));
+}
+
+void FigurePainter::share() {
+    ranges_[0] = common_range<LineChart>(figure_.charts);
+    ranges_[1] = common_range<BarChart>(figure_.charts);
+    ranges_[2] = common_range<HeatMap>(figure_.charts);
+
+    std::vector<KeyEntry> key = common_key<LineChart>(figure_.charts);
+    if (key.empty()) {
+        key = common_key<BarChart>(figure_.charts);
+    }
+    if (const HeatMap * map = common_scale(figure_.charts)) {
+        scale_.emplace(*map, ranges_[2]);
+        room_ -= color_bar_width + scale_->bar_room() + 8;
+        key = united_key(figure_.charts);
+    }
+    own_keys_ = key.empty() && !scale_;
+    y_ += draw_key(scene_, key, {margin, y_}, full_);
+}
+
+void FigurePainter::place_chart(size_t index, ChartPlace place) {
+    const Chart & chart = figure_.charts[index];
+    place.key           = own_keys_;
+    if (shared_) {
+        place.values = ranges_[chart.index()];
+    }
+    const Drawn drawn = std::visit([&](const auto & it) { return draw_chart(scene_, it, place); }, chart);
+    row_height_       = std::max(row_height_, drawn.height);
+    say(drawn.description);
+    if (!drawn.note.empty() && std::find(notes_.begin(), notes_.end(), drawn.note) == notes_.end()) {
+        notes_.push_back(drawn.note);
+    }
+}
+
+void FigurePainter::draw_charts() {
+    const double width = (room_ - gap * static_cast<double>(columns_ - 1)) / static_cast<double>(columns_);
+    for (size_t i = 0; i < figure_.charts.size(); i++) {
+        ChartPlace place;
+        place.at    = {margin + (width + gap) * static_cast<double>(i % columns_), y_};
+        place.width = width;
+        place_chart(i, place);
+        const bool is_last = i + 1 == figure_.charts.size();
+        if (is_last || i % columns_ + 1 == columns_) {
+            y_ += row_height_ + (is_last ? 0 : gap - 8);
+            row_height_ = 0;
         }
-        y += height + (first + columns < figure.charts.size() ? gap - 8 : 0);
     }
-    if (scale) {
-        const double height = std::clamp(y - top - 60, 84.0, 320.0);
-        scale->draw_bar(scene, {margin + room + 8, top + 24, color_bar_width, height});
-        y = std::max(y, top + 24 + height + 8);
-    }
-    std::string caption = figure.caption;
-    for (const std::string & note : notes) {
+}
+
+void FigurePainter::draw_caption() {
+    std::string caption = figure_.caption;
+    for (const std::string & note : notes_) {
         caption += (caption.empty() ? "" : " ") + note;
     }
-    y += caption.empty() ? 0 : 8;
-    y += draw_paragraph(scene, caption, {margin, y}, size_caption, full, 14, Role::muted);
-    scene.height = std::ceil(y + margin);
-
-    parts.push_back(clean_text(caption));
-    for (const std::string & part : parts) {
-        scene.description += (part.empty() || scene.description.empty() ? "" : " ") + part;
-    }
-    return scene;
+    y_ += caption.empty() ? 0 : 8;
+    y_ += draw_paragraph(scene_, caption, {margin, y_}, size_caption, full_, 14, Role::muted);
+    say(clean_text(caption));
 }
+
+} // namespace
+
+Scene layout(const Figure & figure) { return FigurePainter(figure).draw(); }
 
 std::string render_svg(const Figure & figure, SvgTheme theme) { return to_svg(layout(figure), theme); }
 

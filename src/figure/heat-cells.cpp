@@ -8,12 +8,18 @@ namespace buoy::figure {
 
 namespace {
 
-std::string note(const HeatMap & map, size_t count, size_t shown, const char * what) {
-    const std::string kind = map.downsample == Downsample::mean ? "mean"
-                             : map.map == ColorMap::diverging   ? "extreme"
-                                                                : "maximum";
-    return "Each cell shows the " + kind + " of up to " + std::to_string((count + shown - 1) / shown) + " of " +
-           std::to_string(count) + " " + what + ".";
+std::string note(const HeatMap & map, const HeatCells & cells) {
+    const auto part = [](size_t count, size_t shown, const char * what) {
+        return "up to " + std::to_string((count + shown - 1) / shown) + " of " + std::to_string(count) + " " + what;
+    };
+    std::string out = map.downsample == Downsample::mean ? "mean"
+                      : map.map == ColorMap::diverging   ? "extreme"
+                                                         : "maximum";
+    out             = "Each cell shows the " + out + " of ";
+    if (cells.columns < map.columns) {
+        out += part(map.columns, cells.columns, "columns") + (cells.rows < map.rows ? " and " : "");
+    }
+    return out + (cells.rows < map.rows ? part(map.rows, cells.rows, "rows") : "") + ".";
 }
 
 } // namespace
@@ -23,21 +29,22 @@ HeatCells heat_cells(const HeatMap & map, size_t columns_max, size_t rows_max) {
     out.rows    = std::min(map.rows, std::max<size_t>(1, rows_max));
     out.columns = std::min(map.columns, std::max<size_t>(1, columns_max));
 
-    const auto cell_of = [&](size_t row, size_t column) {
-        return std::pair<size_t, size_t>(row * out.rows / map.rows, column * out.columns / map.columns);
-    };
+    std::vector<size_t> column_of(map.columns);
+    for (size_t column = 0; column < map.columns; column++) {
+        column_of[column] = column * out.columns / map.columns;
+    }
     constexpr float     nan = std::numeric_limits<float>::quiet_NaN();
     std::vector<double> sums(out.rows * out.columns, 0.0);
     std::vector<size_t> counts(out.rows * out.columns, 0);
     out.values.assign(out.rows * out.columns, nan);
     for (size_t row = 0; row < map.rows; row++) {
+        const size_t first = row * out.rows / map.rows * out.columns;
         for (size_t column = 0; column < map.columns; column++) {
             const float value = map.values[row * map.columns + column];
             if (!std::isfinite(value)) {
                 continue;
             }
-            const auto [r, c] = cell_of(row, column);
-            const size_t at   = r * out.columns + c;
+            const size_t at   = first + column_of[column];
             float &      cell = out.values[at];
             const bool   more = map.map == ColorMap::diverging ? std::abs(value) > std::abs(cell) : value > cell;
             cell              = counts[at] == 0 || more ? value : cell;
@@ -52,15 +59,12 @@ HeatCells heat_cells(const HeatMap & map, size_t columns_max, size_t rows_max) {
         }
     }
     for (const auto & [row, column] : map.hatched) {
-        out.hatched.push_back(cell_of(row, column));
+        out.hatched.emplace_back(row * out.rows / map.rows, column_of[column]);
     }
     std::sort(out.hatched.begin(), out.hatched.end());
     out.hatched.erase(std::unique(out.hatched.begin(), out.hatched.end()), out.hatched.end());
-    if (out.columns < map.columns) {
-        out.notes.push_back(note(map, map.columns, out.columns, "columns"));
-    }
-    if (out.rows < map.rows) {
-        out.notes.push_back(note(map, map.rows, out.rows, "rows"));
+    if (out.columns < map.columns || out.rows < map.rows) {
+        out.note = note(map, out);
     }
     return out;
 }

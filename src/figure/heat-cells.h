@@ -15,7 +15,7 @@ struct HeatCells {
     std::vector<float>                     values;
     std::vector<std::pair<size_t, size_t>> hatched; // without duplicates, in order
     bool                                   has_absent = false;
-    std::vector<std::string>               notes; // what was put together
+    std::string                            note; // what was put together, for the caption
 };
 
 // A cell of several values shows their largest (diverging: the one farthest from 0) or their mean; it is hatched if one is.

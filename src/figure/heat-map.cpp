@@ -17,10 +17,16 @@ constexpr double cell_max       = 56;
 constexpr double row_height_max = 20;
 constexpr double height_max     = 440;
 constexpr double square_max     = 620;
-constexpr double label_max      = 92; // length of a column's label
+constexpr double label_max      = 80; // length of a column's label
 constexpr double bar_height_min = 84;
 constexpr Color  ink_dark       = {0x10, 0x14, 0x1a};
 constexpr Color  ink_light      = {0xff, 0xff, 0xff};
+
+constexpr double row_label_share = 0.26; // of the width, at most
+constexpr double label_room      = 1.04; // of a label's size, from one to the next
+
+// Labels get smaller, down to what can be read, before some are left out.
+double label_size(double cell) { return std::clamp(cell / label_room, 7.5, size_token); }
 
 void check(const HeatMap & map) {
     const auto count = checked_mul(map.rows, map.columns);
@@ -59,8 +65,7 @@ private:
     std::string label_of(const std::vector<std::string> & labels, size_t i) const {
         return labels.empty() ? std::to_string(i) : labels[i];
     }
-    std::vector<KeyEntry> key() const;
-    std::string           describe() const;
+    std::string describe() const;
 
     double cell_width() const { return plot_.w / static_cast<double>(map_.columns); }
     double cell_height() const { return plot_.h / static_cast<double>(map_.rows); }
@@ -77,23 +82,10 @@ private:
 double HeatPainter::row_label_room() const {
     double width = 0;
     for (size_t i = 0; i < map_.row_labels.size(); i++) {
-        width = std::max(width, text_width(cut_text(map_.row_labels[i], size_token, 0.26 * place_.width), size_token));
+        width = std::max(
+            width, text_width(cut_text(map_.row_labels[i], size_token, row_label_share * place_.width), size_token));
     }
     return std::ceil(map_.row_labels.empty() ? text_width(std::to_string(map_.rows), size_token) : width);
-}
-
-std::vector<KeyEntry> HeatPainter::key() const {
-    std::vector<KeyEntry> entries;
-    if (!map_.hatched.empty() && !map_.hatched_label.empty()) {
-        entries.push_back({KeyShape::hatch, map_.hatched_label, 0});
-    }
-    if (!map_.row_marks.empty() && !map_.row_marks_label.empty()) {
-        entries.push_back({KeyShape::mark, map_.row_marks_label, 0});
-    }
-    if (std::any_of(map_.values.begin(), map_.values.end(), [](float v) { return !std::isfinite(v); })) {
-        entries.push_back({KeyShape::absent, "no value", 0});
-    }
-    return entries;
 }
 
 double HeatPainter::place_plot(double y) {
@@ -197,10 +189,11 @@ void HeatPainter::draw_row_marks() {
 }
 
 void HeatPainter::draw_row_labels() {
-    for (const size_t i : thin_labels(map_.rows, cell_height(), 12)) {
+    const double size = map_.row_labels.empty() ? size_token : label_size(cell_height());
+    for (const size_t i : thin_labels(map_.rows, cell_height(), label_room * size)) {
         const double y = plot_.y + cell_height() * (static_cast<double>(i) + 0.5);
-        draw_text(scene_, {plot_.x - 6, y + 3.7},
-                  cut_text(label_of(map_.row_labels, i), size_token, 0.26 * place_.width), size_token, Anchor::end,
+        draw_text(scene_, {plot_.x - 6, y + 0.35 * size},
+                  cut_text(label_of(map_.row_labels, i), size, row_label_share * place_.width), size, Anchor::end,
                   Role::muted);
     }
     draw_text(scene_, {place_.at.x + 11, plot_.y + plot_.h / 2},
@@ -210,21 +203,21 @@ void HeatPainter::draw_row_labels() {
 
 double HeatPainter::draw_column_labels() {
     const double bottom = plot_.y + plot_.h;
-    double       widest = text_width(std::to_string(map_.columns), size_token);
-    for (size_t i = 0; i < map_.column_labels.size(); i++) {
-        widest = std::max(i == 0 ? 0 : widest,
-                          text_width(cut_text(map_.column_labels[i], size_token, label_max), size_token));
+    double       widest = map_.column_labels.empty() ? text_width(std::to_string(map_.columns), size_token) : 0;
+    for (const std::string & label : map_.column_labels) {
+        widest = std::max(widest, text_width(cut_text(label, size_token, label_max), size_token));
     }
-    const bool upward = !map_.column_labels.empty() && widest + 6 > cell_width();
-    double     height = upward ? 0 : 18;
-    for (const size_t i : thin_labels(map_.columns, cell_width(), upward ? 11.5 : widest + 6)) {
+    const bool   upward = !map_.column_labels.empty() && widest + 6 > cell_width();
+    const double size   = upward ? label_size(cell_width()) : size_token;
+    double       height = upward ? 0 : 18;
+    for (const size_t i : thin_labels(map_.columns, cell_width(), upward ? label_room * size : widest + 6)) {
         const double      x     = plot_.x + cell_width() * (static_cast<double>(i) + 0.5);
-        const std::string label = cut_text(label_of(map_.column_labels, i), size_token, label_max);
-        height                  = std::max(height, upward ? text_width(label, size_token) + 10 : 0);
+        const std::string label = cut_text(label_of(map_.column_labels, i), size, label_max);
         if (upward) {
-            draw_text(scene_, {x + 3.7, bottom + 5}, label, size_token, Anchor::end, Role::muted, true);
+            height = std::max(height, text_width(label, size) + 10);
+            draw_text(scene_, {x + 0.35 * size, bottom + 5}, label, size, Anchor::end, Role::muted, true);
         } else {
-            draw_text(scene_, {x, bottom + 14}, label, size_token, Anchor::middle, Role::muted);
+            draw_text(scene_, {x, bottom + 14}, label, size, Anchor::middle, Role::muted);
         }
     }
     return height;
@@ -243,7 +236,7 @@ std::string HeatPainter::describe() const {
 
 Drawn HeatPainter::draw() {
     double y = place_.at.y + draw_chart_title(scene_, map_.title, place_.at, place_.width);
-    y += draw_key(scene_, key(), {place_.at.x, y}, place_.width);
+    y += place_.key ? draw_key(scene_, key_of(map_), {place_.at.x, y}, place_.width) : 0;
     y = place_plot(y);
     if (map_.values.empty()) {
         draw_no_data(scene_, plot_);
@@ -267,7 +260,7 @@ Drawn HeatPainter::draw() {
         scale_.draw_bar(scene_, {plot_.x + plot_.w + marks + 12, plot_.y, color_bar_width, height});
         y = std::max(y, plot_.y + height + 8);
     }
-    return {y + 2 - place_.at.y, cells_.notes, describe()};
+    return {y + 2 - place_.at.y, cells_.note, describe()};
 }
 
 } // namespace
@@ -281,6 +274,20 @@ Range values_of(const HeatMap & map) {
         }
     }
     return range;
+}
+
+std::vector<KeyEntry> key_of(const HeatMap & map) {
+    std::vector<KeyEntry> entries;
+    if (!map.hatched.empty() && !map.hatched_label.empty()) {
+        entries.push_back({KeyShape::hatch, map.hatched_label, 0});
+    }
+    if (!map.row_marks.empty() && !map.row_marks_label.empty()) {
+        entries.push_back({KeyShape::mark, map.row_marks_label, 0});
+    }
+    if (std::any_of(map.values.begin(), map.values.end(), [](float v) { return !std::isfinite(v); })) {
+        entries.push_back({KeyShape::absent, "no value", 0});
+    }
+    return entries;
 }
 
 Drawn draw_chart(Scene & scene, const HeatMap & map, const ChartPlace & place) {

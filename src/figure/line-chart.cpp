@@ -206,15 +206,15 @@ Drawn draw_chart(Scene & scene, const LineChart & chart, const ChartPlace & plac
     LinePlot plot;
     plot.x = limited(xs.empty() || xs.high > xs.low ? widened(xs) : Range{xs.low - 0.5, xs.high + 0.5}, chart.x);
     plot.x = widened(plot.x);
-    plot.y = limited(rounded(values, y_count, y_style), chart.y);
+    plot.y = limited(framed(values, y_count, y_style), chart.y);
 
     double y = place.at.y + draw_chart_title(scene, chart.title, place.at, place.width);
     y += place.key ? draw_key(scene, key_of(chart), {place.at.x, y}, place.width) : 0;
 
-    const Ticks  y_ticks = nice_ticks(plot.y, y_count + 1, y_style);
+    const Ticks  y_ticks = values.empty() ? Ticks{} : nice_ticks(plot.y, y_count + 1, y_style);
     const double left    = y_axis_width(y_ticks, chart.y);
     plot.box             = {place.at.x + left, std::round(y + 6), std::max(40.0, place.width - left - 16), height};
-    const Ticks x_ticks  = nice_ticks(plot.x, static_cast<size_t>(plot.box.w / 48), x_style);
+    const Ticks x_ticks  = xs.empty() ? Ticks{} : nice_ticks(plot.x, static_cast<size_t>(plot.box.w / 48), x_style);
 
     draw_y_axis(scene, plot.box, plot.y, y_ticks, chart.y, place.at.x);
     draw_x_axis(scene, plot, x_ticks, chart.x.label);

@@ -31,22 +31,21 @@ void append_chunk(std::string & out, const std::string & type, const std::string
 
 // The filter of the three simplest (none, sub, up) whose bytes are smallest in sum.
 void append_filtered(std::string & out, const uint8_t * row, const uint8_t * above, size_t n_bytes, size_t n_channels) {
-    std::array<std::string, 3> filtered;
-    std::array<uint64_t, 3>    cost = {};
-    for (size_t f = 0; f < 3; f++) {
-        filtered[f].reserve(n_bytes);
+    const auto filtered = [&](size_t filter, size_t i) {
+        const int before = filter == 1 && i >= n_channels ? row[i - n_channels] : filter == 2 && above ? above[i] : 0;
+        return static_cast<int8_t>(row[i] - before);
+    };
+    std::array<uint64_t, 3> cost = {};
+    for (size_t filter = 0; filter < cost.size(); filter++) {
         for (size_t i = 0; i < n_bytes; i++) {
-            const int  before = f == 1   ? (i >= n_channels ? row[i - n_channels] : 0)
-                                : f == 2 ? (above ? above[i] : 0)
-                                         : 0;
-            const auto byte   = static_cast<uint8_t>(row[i] - before);
-            cost[f] += static_cast<uint64_t>(std::abs(static_cast<int8_t>(byte)));
-            filtered[f] += static_cast<char>(byte);
+            cost[filter] += static_cast<uint64_t>(std::abs(filtered(filter, i)));
         }
     }
     const auto best = static_cast<size_t>(std::min_element(cost.begin(), cost.end()) - cost.begin());
     out += static_cast<char>(best);
-    out += filtered[best];
+    for (size_t i = 0; i < n_bytes; i++) {
+        out += static_cast<char>(filtered(best, i));
+    }
 }
 
 } // namespace
@@ -73,7 +72,7 @@ std::string encode_png(const std::vector<Color> & pixels, size_t width, size_t h
     uLongf      size = compressBound(static_cast<uLong>(raw.size()));
     std::string packed(size, '\0');
     const int   status = compress2(reinterpret_cast<Bytef *>(packed.data()), &size,
-                                   reinterpret_cast<const Bytef *>(raw.data()), static_cast<uLong>(raw.size()), 9);
+                                   reinterpret_cast<const Bytef *>(raw.data()), static_cast<uLong>(raw.size()), 6);
     if (status != Z_OK) {
         fail_runtime("cannot compress a picture of ", width, " x ", height, " pixels: zlib says ", status);
     }

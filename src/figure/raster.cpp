@@ -136,7 +136,9 @@ void Raster::stroke_segment(Mask & mask, Point a, Point b, double radius) const 
             }
             const double px       = static_cast<double>(x) + 0.5;
             const double t        = square > 0 ? std::clamp(((px - a.x) * dx + (py - a.y) * dy) / square, 0.0, 1.0) : 0;
-            const double distance = std::hypot(px - a.x - t * dx, py - a.y - t * dy);
+            const double ex       = px - a.x - t * dx;
+            const double ey       = py - a.y - t * dy;
+            const double distance = std::sqrt(ex * ex + ey * ey);
             const double cover    = std::clamp(inner - distance + 0.5, 0.0, 1.0) * strength;
             float &      at       = mask.cover[(y - mask.y) * mask.w + x - mask.x];
             at                    = std::max(at, static_cast<float>(cover));
