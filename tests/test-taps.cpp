@@ -236,7 +236,7 @@ TEST_CASE("tapped passes reuse their graph, also for other rows and regions of t
     }
 }
 
-TEST_CASE("taps on every layer take the memory of taps on two") {
+TEST_CASE("taps on every layer take the memory of taps on one") {
     RandomModel model = model_of("llada");
     model.n_layer     = 12;
     for (const bool reduce : {false, true}) {
@@ -257,7 +257,8 @@ TEST_CASE("taps on every layer take the memory of taps on two") {
             observe(*engine, request, points);
             return static_cast<int64_t>(engine->stats().compute_bytes);
         };
-        CHECK(compute_bytes(12) - compute_bytes(2) <= 12 * 1024);
+        constexpr int64_t pattern_bytes = 4 * 200 * 200 * 4; // [H, T, K] in f32
+        CHECK(compute_bytes(12) - compute_bytes(1) <= pattern_bytes / 8);
     }
 }
 

@@ -118,7 +118,7 @@ void GgmlEngine::check(const ForwardRequest & request) const {
     check_taps(request, model_->info(), T);
 }
 
-GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
+GraphKey GgmlEngine::make_key(const ForwardRequest & request) {
     GraphKey key;
     key.n_streams = params_.n_streams;
     key.n_tokens  = static_cast<int64_t>(request.tokens.size()) / key.n_streams;
@@ -131,6 +131,7 @@ GraphKey GgmlEngine::make_key(const ForwardRequest & request) const {
         key.all_rows = request.rows[i] == static_cast<int32_t>(i);
     }
     add_taps(request, key);
+    add_edits(request, key);
     if (request.kv == KvUse::store) {
         const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);
         key.n_kv             = std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
@@ -152,6 +153,7 @@ void GgmlEngine::prepare(const GraphKey & key) {
     graph_.reset();
     ggml_backend_sched_reset(sched_.get());
     graph_ = std::make_unique<Graph>(*model_, key, &store_, flash_, scratch_);
+    pin_edits();
     if (!ggml_backend_sched_alloc_graph(sched_.get(), graph_->cgraph())) {
         graph_.reset();
         fail_runtime("out of memory: the compute buffers for ", key.n_tokens, " tokens against ", key.n_kv,
@@ -238,6 +240,7 @@ void GgmlEngine::set_inputs(const ForwardRequest & request) {
         set_mask(in.mask_rows, row_positions);
     }
     set_tap_inputs(request.selection);
+    begin_edits();
 }
 
 const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
@@ -248,7 +251,7 @@ const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
         positions_.push_back(i);
     }
     const GraphKey key = make_key(request);
-    if (key.n_rows == 0 && key.kv == KvUse::none && key.taps.empty()) { // nothing would be kept
+    if (key.n_rows == 0 && key.kv == KvUse::none && key.taps.empty() && key.probed.empty()) { // nothing would be kept
         result_ = {};
         return result_;
     }
@@ -273,7 +276,8 @@ const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
 void GgmlEngine::compute(const ForwardRequest & request) {
     current_   = &request;
     tap_error_ = nullptr;
-    ggml_backend_sched_set_eval_callback(sched_.get(), graph_->taps().empty() ? nullptr : on_node, this);
+    ggml_backend_sched_set_eval_callback(sched_.get(),
+                                         graph_->taps().empty() && graph_->edits().empty() ? nullptr : on_node, this);
     const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), graph_->cgraph());
     current_                 = nullptr;
     if (tap_error_) {

@@ -1,12 +1,15 @@
 #pragma once
 
 #include "buoy/engine.h"
+#include "engine/edit-mask.h"
 #include "graph/graph.h"
 #include "graph/kv-store.h"
 #include "model/model.h"
 
 #include <exception>
+#include <map>
 #include <memory>
+#include <optional>
 
 namespace buoy {
 
@@ -23,7 +26,7 @@ public:
 
 private:
     void     check(const ForwardRequest & request) const;
-    GraphKey make_key(const ForwardRequest & request) const;
+    GraphKey make_key(const ForwardRequest & request);
     void     prepare(const GraphKey & key);
     void     set_inputs(const ForwardRequest & request);
     void     set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions);
@@ -39,9 +42,16 @@ private:
     void hand_over(const TapPoint & point, int64_t stream, const std::array<int64_t, 3> & shape, const float * data);
     void restore_head_order(float * head);
 
+    std::optional<PlacedEdit> place(const AttentionEdit & edit, KvUse kv) const;
+    void                      add_edits(const ForwardRequest & request, GraphKey & key);
+    void                      pin_edits();
+    void                      begin_edits();
+    std::vector<PlacedEdit>   probe(const EditNode & node);
+    void                      write_edits(const EditNode & node);
+
     bool    is_open(int32_t query, size_t column) const; // may the query position see that column of the mask
     int32_t n_keys() const;                              // without padding
-    int64_t column_of(int32_t position) const;           // of a mask or pattern; -1: the position is not there
+    int64_t column_of(int32_t position, KvUse kv) const; // of a mask or pattern; -1: the position is not there
 
     std::unique_ptr<const Model>  model_;
     EngineParams                  params_;
@@ -60,6 +70,10 @@ private:
     std::vector<int64_t>     cells_;
     std::vector<ggml_fp16_t> mask_;
     std::vector<float>       tap_data_, tap_trimmed_, head_;
+
+    std::map<int32_t, std::vector<PlacedEdit>> edits_; // of this pass, by layer; empty for one that is only probed
+    EditMask                                   edit_mask_;
+    const ggml_tensor *                        edit_mask_on_ = nullptr; // the tensor that holds it
 
     const ForwardRequest * current_ = nullptr; // while computing, for the tap callback
     std::exception_ptr     tap_error_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace buoy {
 
@@ -27,12 +26,14 @@ void GgmlEngine::add_taps(const ForwardRequest & request, GraphKey & key) const 
     }
 }
 
-int64_t GgmlEngine::column_of(int32_t position) const {
-    if (graph_->key().kv == KvUse::store) {
-        return position >= 0 && position < store_.n_ctx() && store_.is_filled(position) ? position : -1;
-    }
+int64_t GgmlEngine::column_of(int32_t position, KvUse kv) const {
     const auto found = std::lower_bound(positions_.begin(), positions_.end(), position);
-    return found != positions_.end() && *found == position ? found - positions_.begin() : -1;
+    const bool given = found != positions_.end() && *found == position;
+    if (kv == KvUse::store) {
+        const bool stored = position >= 0 && position < store_.n_ctx() && store_.is_filled(position);
+        return given || stored ? position : -1;
+    }
+    return given ? found - positions_.begin() : -1;
 }
 
 namespace {
@@ -72,7 +73,7 @@ void GgmlEngine::set_tap_inputs(const TapSelection & selection) {
             std::vector<int32_t> region = selection.regions[r];
             std::sort(region.begin(), region.end());
             for (int32_t position : region) {
-                if (const int64_t column = column_of(position); column >= 0) {
+                if (const int64_t column = column_of(position, graph_->key().kv); column >= 0) {
                     of_keys[r * K + static_cast<size_t>(column)] = 1.0f;
                 }
             }
@@ -89,14 +90,20 @@ void GgmlEngine::set_tap_inputs(const TapSelection & selection) {
 bool GgmlEngine::on_node(ggml_tensor * tensor, bool ask, void * self) {
     GgmlEngine & engine  = *static_cast<GgmlEngine *>(self);
     const auto & taps    = engine.graph_->taps();
-    const auto   is_here = [&](const TapNode & node) { return node.tensor == tensor; };
+    const auto & edits   = engine.graph_->edits();
+    const auto   is_here = [&](const auto & node) { return node.ready == tensor; };
     if (engine.tap_error_) { // ggml goes on with what another device computes
         return !ask;
     }
     if (ask) {
-        return std::any_of(taps.begin(), taps.end(), is_here);
+        return std::any_of(taps.begin(), taps.end(), is_here) || std::any_of(edits.begin(), edits.end(), is_here);
     }
     try {
+        for (const EditNode & node : edits) { // first, because edited scores are shown
+            if (is_here(node)) {
+                engine.write_edits(node);
+            }
+        }
         for (const TapNode & node : taps) {
             if (is_here(node)) {
                 engine.deliver(node);
@@ -175,13 +182,14 @@ void GgmlEngine::deliver(const TapNode & node) {
     }
 }
 
-// Scores leave the graph raw; what a reader expects is scaled, and -inf where the mask closes.
+// Scores leave the graph raw; what a reader expects is scaled, edited, and -inf where the mask closes.
 void GgmlEngine::deliver_scores(const TapNode & node, const float * data) {
-    const ggml_tensor *        t     = node.tensor; // [K, T, H, S]
-    const std::vector<int32_t> rows  = all_if_empty(current_->selection.rows, t->ne[1]);
-    const std::vector<int32_t> heads = all_if_empty(current_->selection.heads, t->ne[2]);
-    const auto                 K     = static_cast<size_t>(n_keys());
-    const float                scale = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
+    const ggml_tensor *        t      = node.tensor; // [K, T, H, S]
+    const std::vector<int32_t> rows   = all_if_empty(current_->selection.rows, t->ne[1]);
+    const std::vector<int32_t> heads  = all_if_empty(current_->selection.heads, t->ne[2]);
+    const auto                 K      = static_cast<size_t>(n_keys());
+    const float                scale  = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
+    const bool                 edited = graph_->key().is_edited(node.point.layer);
     tap_trimmed_.resize(heads.size() * rows.size() * K);
     for (int64_t s = 0; s < t->ne[3]; s++) {
         float * to = tap_trimmed_.data();
@@ -189,8 +197,11 @@ void GgmlEngine::deliver_scores(const TapNode & node, const float * data) {
             for (int32_t row : rows) {
                 const float * from  = data + ((s * t->ne[2] + head) * t->ne[1] + row) * t->ne[0];
                 const int32_t query = positions_[static_cast<size_t>(row)];
+                const float * added =
+                    edited ? edit_mask_.row(static_cast<size_t>(head), static_cast<size_t>(row)) : nullptr;
                 for (size_t column = 0; column < K; column++) {
-                    *to++ = is_open(query, column) ? from[column] * scale : -std::numeric_limits<float>::infinity();
+                    const float mask = edited ? added[column] : is_open(query, column) ? 0.0f : -INFINITY;
+                    *to++            = std::isinf(mask) ? mask : from[column] * scale + mask;
                 }
             }
         }

@@ -21,7 +21,7 @@ ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q, const KeysValues & k
     tap_copy(Tap::rot_k, il, k);
     tap_copy(Tap::v, il, v);
 
-    const bool watched = key_.has_tap(Tap::pattern, il) || key_.has_tap(Tap::attn_scores, il);
+    const bool watched = key_.has_tap(Tap::pattern, il) || key_.has_tap(Tap::attn_scores, il) || key_.is_edited(il);
     return flash_[static_cast<size_t>(il)] && !watched ? flash_attention(q, k, v) : plain_attention(il, q, k, v);
 }
 
@@ -29,10 +29,14 @@ ggml_tensor * Graph::plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * 
     ggml_context * ctx    = ctx_.get();
     ggml_tensor *  scores = ggml_mul_mat(ctx, k, q); // [K, Tq, H, S]
     ggml_prec_set_acc(scores, GGML_PREC_F32);
-    tap(Tap::attn_scores, il, scores);
-
-    const float   scale   = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
-    ggml_tensor * pattern = ggml_soft_max_ext(ctx, scores, rows_.mask, scale, 0.0f); // [K, Tq, H, S]
+    ggml_tensor * pattern = nullptr; // [K, Tq, H, S]
+    if (key_.is_edited(il)) {
+        pattern = edited_pattern(il, scores);
+    } else {
+        tap(Tap::attn_scores, il, scores);
+        const float scale = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
+        pattern           = ggml_soft_max_ext(ctx, scores, rows_.mask, scale, 0.0f);
+    }
     tap_pattern(il, pattern);
 
     if (ggml_is_quantized(v->type)) {

@@ -18,7 +18,8 @@ bool GraphKey::operator==(const GraphKey & other) const {
     return n_tokens == other.n_tokens && n_streams == other.n_streams && n_rows == other.n_rows && n_kv == other.n_kv &&
            all_rows == other.all_rows && masked == other.masked && cfg_scale == other.cfg_scale && kv == other.kv &&
            output == other.output && taps == other.taps && n_tap_heads == other.n_tap_heads &&
-           n_tap_rows == other.n_tap_rows && n_regions == other.n_regions;
+           n_tap_rows == other.n_tap_rows && n_regions == other.n_regions && edited == other.edited &&
+           probed == other.probed && edits_by_head == other.edits_by_head;
 }
 
 size_t Graph::node_limit(int32_t n_layer) {
@@ -73,12 +74,12 @@ void Graph::make_inputs() {
     }
 }
 
-// Long passes are built in equal pieces, so that their widest activations exist for one piece at a time. Taps want whole
+// Long passes are built in equal pieces, so that their widest activations exist for one piece at a time. Taps and edits want whole
 // tensors, and streams lie behind each other, so those are not divided.
 int64_t Graph::piece_size(int32_t il, int64_t n) const {
     constexpr int64_t rows_per_piece = 512;
     const int64_t     n_pieces       = std::min((n + rows_per_piece - 1) / rows_per_piece, n_pieces_max);
-    return key_.n_streams > 1 || is_tapped(il) ? n : (n + n_pieces - 1) / n_pieces;
+    return key_.n_streams > 1 || is_watched(il) ? n : (n + n_pieces - 1) / n_pieces;
 }
 
 // The rows attention computes for n: ggml's flash attention on a CPU works in tiles of 64 queries and is several times slower
@@ -159,11 +160,12 @@ ggml_tensor * Graph::input(ggml_type type, int64_t ne0, int64_t ne1, const char 
     return t;
 }
 
-bool Graph::is_tapped(int32_t il) const {
-    return std::any_of(key_.taps.begin(), key_.taps.end(), [il](const TapPoint & point) { return point.layer == il; });
+bool Graph::is_watched(int32_t il) const {
+    return key_.is_edited(il) ||
+           std::any_of(key_.taps.begin(), key_.taps.end(), [il](const TapPoint & point) { return point.layer == il; });
 }
 
-bool Graph::rows_restricted(int32_t il) const { return il == hp_.n_layer - 1 && !key_.all_rows && !is_tapped(il); }
+bool Graph::rows_restricted(int32_t il) const { return il == hp_.n_layer - 1 && !key_.all_rows && !is_watched(il); }
 
 int64_t Graph::n_query_rows(int32_t il) const {
     return (rows_restricted(il) ? key_.n_rows : key_.n_tokens) * key_.n_streams;

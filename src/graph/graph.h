@@ -32,10 +32,15 @@ struct GraphKey {
     int64_t               n_tap_heads = 0; // of a selection of heads or rows, which is an input; 0: all are tapped
     int64_t               n_tap_rows  = 0;
     int64_t               n_regions   = 0;
+    std::vector<int32_t>  edited;                // layers, ascending
+    std::vector<int32_t>  probed;                // those of them whose unedited pattern is looked at first
+    bool                  edits_by_head = false; // heads may be edited differently
 
     bool operator==(const GraphKey & other) const;
     bool has_tap(Tap tap, int32_t layer) const; // reduced or not
     bool has_tap(const TapPoint & point) const;
+    bool is_edited(int32_t layer) const;
+    bool is_probed(int32_t layer) const;
 };
 
 // Tensors the engine fills before a run; those a graph does not need are null.
@@ -64,6 +69,16 @@ struct GraphOutputs {
 struct TapNode {
     TapPoint      point;
     ggml_tensor * tensor;
+    ggml_tensor * ready; // the tensor is read once this node was computed, which may be a later one
+};
+
+// An edited layer's softmax takes a mask that the host writes once the node `ready` was computed.
+struct EditNode {
+    int32_t       layer    = 0;
+    ggml_tensor * ready    = nullptr;
+    ggml_tensor * received = nullptr; // [K, 1, H, S] of the unedited pattern; null where nobody asked
+    ggml_tensor * mask     = nullptr; // [K, Tq, H or 1], of all edited layers of a device
+    ggml_tensor * pattern  = nullptr; // [K, Tq, H, S]
 };
 
 // One forward pass as a ggml graph. Architectures call the building blocks; the constructor calls the architecture.
@@ -76,12 +91,13 @@ public:
     static size_t scratch_size(int32_t n_layer);
     static size_t node_limit(int32_t n_layer);
 
-    const GraphKey &             key() const { return key_; }
-    const GraphInputs &          inputs() const { return inputs_; }
-    const GraphOutputs &         outputs() const { return outputs_; }
-    const std::vector<TapNode> & taps() const { return taps_; }
-    ggml_cgraph *                cgraph() const { return graph_; }
-    int64_t                      n_query_rows(int32_t il) const; // Tq·S
+    const GraphKey &              key() const { return key_; }
+    const GraphInputs &           inputs() const { return inputs_; }
+    const GraphOutputs &          outputs() const { return outputs_; }
+    const std::vector<TapNode> &  taps() const { return taps_; }
+    const std::vector<EditNode> & edits() const { return edits_; }
+    ggml_cgraph *                 cgraph() const { return graph_; }
+    int64_t                       n_query_rows(int32_t il) const; // Tq·S
 
     // Building blocks.
     const LayerWeights & layer(int32_t il) const;
@@ -104,7 +120,7 @@ private:
     };
 
     bool          rows_restricted(int32_t il) const;
-    bool          is_tapped(int32_t il) const;
+    bool          is_watched(int32_t il) const; // tapped or edited
     void          make_inputs();
     ggml_tensor * input(ggml_type type, int64_t ne0, int64_t ne1, const char * name);
     KeysValues    build_keys(int32_t il, ggml_tensor * x);
@@ -115,9 +131,12 @@ private:
     ggml_tensor * plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
     ggml_tensor * flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
     ggml_tensor * by_head(ggml_tensor * x); // [D, n, T·S] -> [D, T, n, S]
+    ggml_tensor * edited_pattern(int32_t il, ggml_tensor * scores);
+    ggml_tensor * edit_mask(int32_t il);
     void          tap(Tap kind, int32_t il, ggml_tensor * x);
     void          tap_copy(Tap kind, int32_t il, ggml_tensor * x);
     void          tap_pattern(int32_t il, ggml_tensor * pattern);
+    void          expand_last(ggml_tensor * x);
     void          tap_last(const TapPoint & point, ggml_tensor * x);
     ggml_tensor * selected(ggml_tensor * pattern);
     ggml_tensor * mean_over(int dim, ggml_tensor * x);
@@ -135,6 +154,7 @@ private:
     GraphInputs               inputs_;
     GraphOutputs              outputs_;
     std::vector<TapNode>      taps_;
+    std::vector<EditNode>     edits_;
     Rows                      rows_; // being built
 };
 

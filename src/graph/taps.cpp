@@ -21,15 +21,19 @@ void Graph::tap(Tap kind, int32_t il, ggml_tensor * x) {
     if (key_.has_tap(kind, il)) {
         ggml_set_name(x, tap_name(kind, il).c_str());
         ggml_build_forward_expand(graph_, x);
-        taps_.push_back({{kind, il}, x});
+        taps_.push_back({{kind, il}, x, x});
     }
 }
 
-// A tensor that nobody but the tap reads would keep its memory to the end of the pass, so something reads it once it was seen.
-void Graph::tap_last(const TapPoint & point, ggml_tensor * x) {
+// A tensor that only the host reads would keep its memory to the end of the pass, so something reads it once it was seen.
+void Graph::expand_last(ggml_tensor * x) {
     ggml_build_forward_expand(graph_, x);
     ggml_build_forward_expand(graph_, ggml_cont(ctx_.get(), ggml_view_1d(ctx_.get(), x, 1, 0)));
-    taps_.push_back({point, x});
+}
+
+void Graph::tap_last(const TapPoint & point, ggml_tensor * x) {
+    expand_last(x);
+    taps_.push_back({point, x, x});
 }
 
 void Graph::tap_copy(Tap kind, int32_t il, ggml_tensor * x) {
