@@ -19,22 +19,25 @@ def draw_chat(rng, level, dense):
     """level None asks for stories. A dense chat has many questions, to be cut where the row ends."""
     if level is None:
         return [corpus.story(rng) for _ in range(6 if dense else 1)]
-    if level == 0:
-        n = rng.choice([4, 6, 8, 12])
-    elif level == 1:
+    if level <= 1:
         n = rng.choice([2, 3, 4, 5, 6])
     elif level == 2:
+        n = rng.choice([2, 3, 4, 5, 6])
+    elif level == 3:
         n = rng.choice([2, 3, 4, 5])
     else:
         n = rng.choice([1, 2, 3, 4, 5, 5, 5, 5, 6, 7, 8, 9, 10]) if dense else rng.choice([3, 4, 5, 5, 5, 6, 7])
-    return corpus.questions(rng, corpus.Shape(level, n, 24 if dense else 1))
+    return corpus.questions(rng, corpus.Shape(level, n, 40 if dense else 1))
 
 
-def make_row(tok, rng, chat, length, canvas):
+def make_row(tok, rng, chat, length, canvas, bare):
     """ids and kinds of one row, or None when not even one turn fits. Whole turns only."""
     ids, kinds = [tok.bos], [CONTEXT]
     for user, answer in chat:
-        before, after = user_ids(tok, user), [*tok.encode(answer), tok.eos]
+        if bare:
+            before, after = tok.encode(user), tok.encode(answer)
+        else:
+            before, after = user_ids(tok, user), [*tok.encode(answer), tok.eos]
         if len(ids) + len(before) + len(after) > length:
             break
         slack = rng.choice([0, 0, 1, 2, 4]) if canvas else 0
@@ -50,7 +53,7 @@ def make_row(tok, rng, chat, length, canvas):
 def draw(tok, rng, level, dense, length, n_rows, canvas):
     rows = []
     while len(rows) < n_rows:
-        row = make_row(tok, rng, draw_chat(rng, level, dense), length, canvas)
+        row = make_row(tok, rng, draw_chat(rng, level, dense), length, canvas, level == 0)
         if row is not None:
             rows.append(row)
     ids, kinds = zip(*rows)

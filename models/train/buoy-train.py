@@ -24,10 +24,12 @@ import bpe
 import corpus
 import world
 from model import Config, Model
+from muon import Muon
 
 STORY = corpus.LEVELS  # its place in lists of accuracy by kind
 # (rows, length) of a batch: many questions per row, or one with a canvas as the program sees it
 DENSE = [(20, 128), (16, 160), (16, 160), (16, 192), (12, 224)]
+EASY = [(16, 64), (16, 96), (16, 112)]  # by level; small batches get through the first plateaus sooner
 SINGLE = [(24, 128), (20, 160)]
 
 
@@ -54,9 +56,15 @@ class Run:
         self.model = Model(self.c)
         self.step, self.level, self.tokens, self.seconds = 0, args.level, 0, 0.0
         self.accuracy = [0.0] * (corpus.LEVELS + 1)
-        groups = [dict(params=[p for p in self.model.parameters() if p.dim() == 2], weight_decay=0.1),
+        parts = {"qkv": 3, "gate_up": 2}
+        matrices = [(p, parts.get(name.split(".")[-2], 1)) for name, p in self.model.blocks.named_parameters() if p.dim() == 2]
+        groups = [dict(params=[self.model.embedding.weight], weight_decay=0.1),
                   dict(params=[p for p in self.model.parameters() if p.dim() == 1], weight_decay=0.0)]
-        self.optim = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.98))
+        if args.muon:
+            self.optims = [torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.98)), Muon(matrices, args.muon)]
+        else:
+            groups.append(dict(params=[p for p, _ in matrices], weight_decay=0.1))
+            self.optims = [torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.98))]
         if os.path.exists(self.path):
             self.load()
         elif args.start:
@@ -65,13 +73,14 @@ class Run:
     def load(self):
         saved = torch.load(self.path)
         self.model.load_state_dict(saved["model"])
-        self.optim.load_state_dict(saved["optim"])
+        for optim, state in zip(self.optims, saved["optims"]):
+            optim.load_state_dict(state)
         for key, value in saved["state"].items():
             setattr(self, key, value)
 
     def save(self):
         state = {k: getattr(self, k) for k in ("step", "level", "tokens", "seconds", "accuracy")}
-        torch.save(dict(model=self.model.state_dict(), optim=self.optim.state_dict(), state=state,
+        torch.save(dict(model=self.model.state_dict(), optims=[o.state_dict() for o in self.optims], state=state,
                         config=asdict(self.c), twin=self.args.twin), self.path + ".new")
         os.replace(self.path + ".new", self.path)
 
@@ -80,30 +89,30 @@ class Run:
         a = self.args
         up = min(1.0, (self.step + 1) / a.warmup)
         down = min(1.0, 0.05 + 0.95 * (a.steps - self.step) / a.decay) if a.decay else 1.0
-        return a.lr * up * down
+        return up * down
 
     def choose(self, rng):
         """Level and density of this step: mostly the current level, some of the earlier ones, some stories."""
         top = corpus.LEVELS - 1
-        if self.level >= 2 and rng.random() < 0.15:
+        if self.level >= 3 and rng.random() < 0.15:
             return None, rng.random() < 0.7
         if self.level == 0 or rng.random() < 0.7:
             level = self.level
         else:
-            level = rng.randrange(0 if self.level < top else 1, self.level)
-        return level, level < 2 or rng.random() < 0.75
+            level = rng.randrange(0 if self.level < top else 2, self.level)
+        return level, level < 3 or rng.random() < 0.75
 
     def train_step(self):
         rng = corpus.generator(self.args.twin, self.args.seed, self.step)
         level, dense = self.choose(rng)
         n_rows, length = rng.choice(DENSE if dense else SINGLE)
-        if level is not None and level < 2:
-            n_rows, length = 20, 128
+        if level is not None and level < 3:
+            n_rows, length = EASY[level]
         ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal)
         if self.causal:
             inputs, targets, kind = ids[:, :-1], ids[:, 1:], kinds[:, 1:]
             weight = np.where(kind == batches.ANSWER, 1.0, 0.0)
-            if self.level >= 2:
+            if self.level >= 3:
                 weight[kind == batches.CONTEXT] = self.args.context_weight
         else:
             inputs, masked = batches.mask_canvases(ids, kinds, self.tok, rng)
@@ -117,12 +126,14 @@ class Run:
         losses = F.cross_entropy(logits, target, reduction="none")
         answers = torch.from_numpy((kind == batches.ANSWER).reshape(-1))[rows]
         loss = (losses * w).sum() / w.sum()
-        for group in self.optim.param_groups:
-            group["lr"] = self.rate()
-        self.optim.zero_grad()
+        for optim, top in zip(self.optims, (self.args.lr, self.args.muon)):
+            for group in optim.param_groups:
+                group["lr"] = top * self.rate()
+        self.model.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optim.step()
+        for optim in self.optims:
+            optim.step()
         right = np.ones(weight.size, bool)
         right[rows.numpy()] = (logits.argmax(-1) == target).numpy()
         self.count(level, kinds, right.reshape(kind.shape))
@@ -137,7 +148,8 @@ class Run:
             for first, last in batches.spans(kinds[r]):
                 n = int((kinds[r, first:last] == batches.ANSWER).sum())
                 first -= self.causal
-                whole.append(right[r, first:first + n].all())
+                if n > 0:
+                    whole.append(right[r, first:first + n].all())
         at, pace = STORY if level is None else level, 0.05
         self.accuracy[at] += pace * (float(np.mean(whole)) - self.accuracy[at])
 
@@ -172,6 +184,7 @@ def main():
     p.add_argument("--decay", type=int, default=0, help="the last steps, in which the rate falls")
     p.add_argument("--warmup", type=int, default=100)
     p.add_argument("--lr", type=float, default=2e-3)
+    p.add_argument("--muon", type=float, default=0.02, help="Muon's rate for the blocks' matrices; 0: AdamW for all")
     p.add_argument("--level", type=int, default=0, help="level to start with")
     p.add_argument("--advance", type=float, default=0.9, help="accuracy that opens the next level")
     p.add_argument("--context-weight", type=float, default=0.02)

@@ -70,13 +70,35 @@ class Model(nn.Module):
         self.embedding = nn.Embedding(c.n_vocab, c.n_embd)
         self.blocks = nn.ModuleList(Block(c) for _ in range(c.n_layer))
         self.norm = RmsNorm(c.n_embd, c.norm_eps)
+        self.norm.weight.data.fill_(0.4)
         for name, p in self.named_parameters():
             if p.dim() == 2:
-                shrink = math.sqrt(2 * c.n_layer) if name.endswith(("out.weight", "down.weight")) else 1
-                nn.init.normal_(p, std=p.shape[1] ** -0.5 / shrink)
+                # blocks start as nothing, so that a token can be told from another all the way up
+                last = name.endswith(("out.weight", "down.weight"))
+                nn.init.normal_(p, std=0.0 if last else 0.2 if name.startswith("embedding") else p.shape[1] ** -0.5)
+        self.start_local()
         angle = torch.outer(torch.arange(c.n_ctx).float(),
                             c.rope_base ** -(torch.arange(0, c.head_dim, 2).float() / c.head_dim))
         self.cos, self.sin = (torch.cat((f(angle), f(angle)), -1) for f in (torch.cos, torch.sin))  # [n_ctx, D]
+
+    @torch.no_grad()
+    def start_local(self):
+        """The first layer's first heads start out looking at the token before, the one before that, and the neighbourhood:
+        recall needs such heads, and finding them from nothing takes longer than all the rest of the training. Every
+        embedding gets a constant in its first place; queries and keys made of it alone differ only by position."""
+        c, block = self.c, self.blocks[0]
+        self.embedding.weight[:, 0] = 1.0
+        nn.init.normal_(block.out.weight, std=0.3 * c.n_embd ** -0.5)
+        n_pairs = 5  # the fastest of RoPE's frequencies
+        angle = c.rope_base ** -(torch.arange(n_pairs) * 2.0 / c.head_dim)
+        for head, (offset, sharpness) in enumerate([(1, 5.0), (2, 5.0), (0, 0.5)]):
+            for part, turn in ((0, -offset * angle), (1, torch.zeros(n_pairs))):
+                w = block.qkv.weight[part * c.n_embd:][head * c.head_dim:(head + 1) * c.head_dim]
+                w *= 0.1
+                size = math.sqrt(sharpness * math.sqrt(c.head_dim)) / 4.6
+                w[:, 0] = 0
+                w[:n_pairs, 0] = size * torch.cos(turn)
+                w[c.head_dim // 2:c.head_dim // 2 + n_pairs, 0] = size * torch.sin(turn)
 
     def forward(self, tokens, causal):
         """tokens [B, T] -> hidden states [B, T, E]; logits() turns chosen rows into scores."""
