@@ -145,7 +145,7 @@ Ticks log_ticks(const Range & range, size_t count_max, const TickStyle & style) 
 Range framed(const Range & range, size_t count_max, const TickStyle & style) {
     const Range  wide  = widened(range);
     const double step  = step_for(wide, std::max<size_t>(count_max, 2), style).value();
-    const double near  = 0.4 * step;
+    const double near  = 0.5 * step;
     const double pad   = 0.04 * (wide.high - wide.low);
     const double below = std::floor(wide.low / step + 1e-9) * step;
     const double above = std::ceil(wide.high / step - 1e-9) * step;

@@ -28,6 +28,13 @@ constexpr double label_room      = 1.04; // of a label's size, from one to the n
 // Labels get smaller, down to what can be read, before some are left out.
 double label_size(double cell) { return std::clamp(cell / label_room, 7.5, size_token); }
 
+// A box around the same middle that is not smaller than that.
+Box at_least(const Box & box, double size) {
+    const double dx = std::max(0.0, size - box.w) / 2;
+    const double dy = std::max(0.0, size - box.h) / 2;
+    return {box.x - dx, box.y - dy, box.w + 2 * dx, box.h + 2 * dy};
+}
+
 void check(const HeatMap & map) {
     const auto count = checked_mul(map.rows, map.columns);
     const auto what  = [&] { return concat("heat map ", in_quotes(map.title), " of ", map.rows, " x ", map.columns); };
@@ -138,7 +145,7 @@ void HeatPainter::draw_hatching() {
         const float value = cells_.values[row * cells_.columns + column];
         const bool  on_light = !std::isfinite(value) || luminance(scale_.color(value)) > 0.22;
         Path &      path     = on_light ? dark : light;
-        const auto  lines    = hatching(box, gap);
+        const auto  lines    = hatching(at_least(box, 3), gap);
         path.lines.insert(path.lines.end(), lines.begin(), lines.end());
         if (std::min(w, h) >= gap) {
             const double x0 = box.x + 0.6, x1 = box.x + w - 0.6, y0 = box.y + 0.6, y1 = box.y + h - 0.6;
@@ -190,7 +197,9 @@ void HeatPainter::draw_row_marks() {
 
 void HeatPainter::draw_row_labels() {
     const double size = map_.row_labels.empty() ? size_token : label_size(cell_height());
-    for (const size_t i : thin_labels(map_.rows, cell_height(), label_room * size)) {
+    const bool   all  = !map_.row_labels.empty() || cell_height() >= label_room * size;
+    for (const size_t i :
+         thin_labels(map_.rows, cell_height(), (all ? 1 : 2) * label_room * size)) { // numbers need not be dense
         const double y = plot_.y + cell_height() * (static_cast<double>(i) + 0.5);
         draw_text(scene_, {plot_.x - 6, y + 0.35 * size},
                   cut_text(label_of(map_.row_labels, i), size, row_label_share * place_.width), size, Anchor::end,
