@@ -7,6 +7,8 @@
 #include "support/converted.h"
 #include "support/oracle.h"
 #include "support/paths.h"
+#include "support/tap-log.h"
+#include "support/text.h"
 #include "support/tiny-gemma.h"
 
 #include <doctest/doctest.h>
@@ -65,23 +67,20 @@ std::vector<float> forward_stored(Engine & engine, const std::vector<int32_t> & 
     return engine.forward(request).logits;
 }
 
-struct Seen {
-    std::array<int64_t, 3> shape;
-    std::vector<float>     data;
-};
-
-std::map<std::string, Seen> observe(Engine & engine, ForwardRequest request, const std::vector<Tap> & taps) {
-    std::map<std::string, Seen> seen;
+// Of every layer, by the names of taps.
+std::map<std::string, Seen> observe_all(Engine & engine, const ForwardRequest & request,
+                                        const std::vector<Tap> & taps) {
+    std::vector<TapPoint> points;
     for (int32_t il = 0; il < engine.info().n_layer; il++) {
         for (const Tap tap : taps) {
-            request.taps.push_back({tap, il});
+            points.push_back({tap, il});
         }
     }
-    request.sink = [&](const TapEvent & event) {
-        const int64_t n                                    = event.shape[0] * event.shape[1] * event.shape[2];
-        seen[tap_name(event.point.tap, event.point.layer)] = {event.shape, {event.data, event.data + n}};
-    };
-    engine.forward(request);
+    const TapLog                log = observe(engine, request, points);
+    std::map<std::string, Seen> seen;
+    for (const TapPoint & point : points) {
+        seen[tap_name(point.tap, point.layer)] = log.at(tap_key(point));
+    }
     return seen;
 }
 
@@ -111,8 +110,6 @@ std::string error_of(const std::function<void()> & action) {
     }
     return "no error";
 }
-
-bool contains(const std::string & text, const std::string & part) { return text.find(part) != std::string::npos; }
 
 } // namespace
 
@@ -160,7 +157,7 @@ TEST_CASE("llama engine: taps equal the reference and our engine's") {
         const auto     engine  = load(converted_oracle(name));
         ForwardRequest request = whole_request(oracle.ids("input_ids"));
         request.rows           = {1};
-        const auto seen        = observe(*engine, request, all_taps);
+        const auto seen        = observe_all(*engine, request, all_taps);
 
         std::vector<float> patterns;
         for (int32_t il = 0; il < engine->info().n_layer; il++) {
@@ -174,7 +171,7 @@ TEST_CASE("llama engine: taps equal the reference and our engine's") {
 
         ModelParams model;
         model.path      = converted_oracle(name);
-        const auto ours = observe(*load_engine(model, exact_params()), request, all_taps);
+        const auto ours = observe_all(*load_engine(model, exact_params()), request, all_taps);
         CHECK(ours.size() == seen.size());
         for (const auto & [tap, expected] : ours) {
             CAPTURE(tap);
@@ -217,10 +214,10 @@ TEST_CASE("llama engine: taps of a stored pass cover all keys") {
     const auto     engine = load(tiny_gemma());
     const auto     tokens = some_tokens(560);
     ForwardRequest whole  = whole_request(tokens);
-    const auto     plain  = observe(*engine, whole, all_taps);
+    const auto     plain  = observe_all(*engine, whole, all_taps);
 
     whole.kv          = KvUse::store;
-    const auto stored = observe(*engine, whole, all_taps);
+    const auto stored = observe_all(*engine, whole, all_taps);
     for (const auto & [tap, expected] : plain) {
         CAPTURE(tap);
         CHECK(stored.at(tap).shape == expected.shape);
@@ -230,7 +227,7 @@ TEST_CASE("llama engine: taps of a stored pass cover all keys") {
     ForwardRequest last = whole_request({tokens[559]});
     last.positions      = {559};
     last.kv             = KvUse::store;
-    const auto row      = observe(*engine, last, all_taps);
+    const auto row      = observe_all(*engine, last, all_taps);
     CHECK(row.at("blocks.0.attn.hook_pattern").shape == std::array<int64_t, 3>{4, 1, 560});
     CHECK(row.at("blocks.1.attn.hook_rot_k").shape == std::array<int64_t, 3>{2, 560, 32});
     CHECK(row.at("blocks.1.hook_resid_post").shape == std::array<int64_t, 3>{1, 1, 64});
@@ -249,6 +246,76 @@ TEST_CASE("llama engine: taps of a stored pass cover all keys") {
         CHECK(std::isinf(scores[101]));
         CHECK(pattern[101] == 0.0f);
     }
+}
+
+TEST_CASE("llama engine: reductions and selections equal sums over the unreduced pattern, and our engine's") {
+    const auto check = [](Engine & engine, ForwardRequest request, int32_t first, int32_t n_keys, Engine * ours) {
+        const auto            T = static_cast<int32_t>(request.tokens.size());
+        std::vector<TapPoint> points;
+        for (TapReduce reduce : {TapReduce::none, TapReduce::heads, TapReduce::received, TapReduce::regions}) {
+            points.push_back({Tap::pattern, 0, reduce});
+            points.push_back({Tap::pattern, 1, reduce});
+        }
+        std::vector<int32_t> rows(static_cast<size_t>(T)), keys(static_cast<size_t>(n_keys));
+        std::iota(rows.begin(), rows.end(), first);
+        std::iota(keys.begin(), keys.end(), first + T - n_keys);
+        const TapSelection selection = request.selection;
+        request.selection            = {};
+        const TapLog whole           = observe(engine, request, {{Tap::pattern, 0}, {Tap::pattern, 1}});
+        request.selection            = selection;
+        const TapLog seen            = observe(engine, request, points);
+        const TapLog of_ours         = ours ? observe(*ours, request, points) : TapLog{};
+        for (const TapPoint & point : points) {
+            CAPTURE(tap_key(point));
+            const Seen & actual = seen.at(tap_key(point));
+            const Seen   expected =
+                reduced(whole.at(tap_key({Tap::pattern, point.layer})), point.reduce, selection, rows, keys);
+            CHECK(actual.shape == expected.shape);
+            CHECK(max_abs_diff(actual.data, expected.data) <= 1e-6);
+            if (ours) {
+                CHECK(of_ours.at(tap_key(point)).shape == actual.shape);
+                CHECK(max_abs_diff(of_ours.at(tap_key(point)).data, actual.data) <= 1e-4);
+            }
+        }
+    };
+    const TapSelection all{{}, {}, {{0, 1, 2}, {2, 3, 17, 18, 19, 900}, {9, 9}}};
+    const TapSelection some{{0, 3}, {1, 2, 9}, all.regions};
+    for (const TapSelection & selection : {all, some}) {
+        const auto     gemma   = load(tiny_gemma());
+        ForwardRequest request = whole_request(some_tokens(20));
+        request.selection      = selection;
+        check(*gemma, request, 0, 20, nullptr);
+        ForwardRequest chunks = whole_request(some_tokens(560)); // more than libllama computes at once
+        chunks.kv             = KvUse::store;
+        chunks.selection      = selection;
+        check(*gemma, chunks, 0, 560, nullptr);
+        gemma->kv_truncate(0);
+        forward_stored(*gemma, some_tokens(20), 0, 8);
+        ForwardRequest rest = whole_request({request.tokens.begin() + 8, request.tokens.end()});
+        rest.positions.resize(12);
+        std::iota(rest.positions.begin(), rest.positions.end(), 8);
+        rest.kv        = KvUse::store;
+        rest.selection = selection;
+        check(*gemma, rest, 8, 20, nullptr);
+        if (!no_shared()) {
+            for (const char * name : {"llada", "qwen3-tied"}) {
+                ModelParams model;
+                model.path      = converted_oracle(name);
+                const auto ours = load_engine(model, exact_params());
+                check(*load(model.path), request, 0, 20, ours.get());
+            }
+        }
+    }
+}
+
+TEST_CASE("llama engine: a layer is handed over before the next one is computed") {
+    const auto     engine  = load(tiny_gemma());
+    ForwardRequest request = whole_request(some_tokens(20));
+    request.taps           = {{Tap::pattern, 1}, {Tap::resid_post, 0}, {Tap::pattern, 0}};
+    std::vector<TapPoint> order;
+    request.sink = [&](const TapEvent & event) { order.push_back(event.point); };
+    engine->forward(request);
+    CHECK(order == std::vector<TapPoint>{{Tap::pattern, 0}, {Tap::resid_post, 0}, {Tap::pattern, 1}});
 }
 
 TEST_CASE("llama engine: only the rows asked for, in the order asked for") {
@@ -313,8 +380,9 @@ TEST_CASE("llama engine: flash attention and K/V types stay close") {
         const auto engine   = load(tiny_gemma(), params);
         CHECK(nmse(engine->forward(whole_request(tokens)).logits, exact) <= 1e-4);
         CHECK(nmse(forward_stored(*engine, tokens, 0, 40), exact) <= 1e-3);
-        CHECK(contains(error_of([&] { observe(*engine, whole_request(tokens), {Tap::pattern}); }), "flash attention"));
-        CHECK(observe(*engine, whole_request(tokens), {Tap::resid_post}).size() == 2);
+        CHECK(contains(error_of([&] { observe_all(*engine, whole_request(tokens), {Tap::pattern}); }),
+                       "flash attention"));
+        CHECK(observe_all(*engine, whole_request(tokens), {Tap::resid_post}).size() == 2);
     }
 }
 
@@ -333,7 +401,15 @@ TEST_CASE("llama engine: wrong requests are named") {
     CHECK(contains(ask([](ForwardRequest & r) { r.positions = {0, 1, 3, 4}; }), "position 3"));
     CHECK(contains(ask([](ForwardRequest & r) { r.positions = {-1, 0, 1, 2}; }), "position -1"));
     CHECK(contains(ask([](ForwardRequest & r) { r.positions = {7, 8, 9, 10}, r.kv = KvUse::store; }), "gap"));
-    CHECK(contains(ask([](ForwardRequest & r) { r.taps = {{Tap::pattern, 2}}; }), "layer 2"));
+    CHECK(contains(ask([](ForwardRequest & r) {
+                       r.taps = {{Tap::pattern, 2}}, r.sink = [](const TapEvent &) {};
+                   }),
+                   "layer 2"));
+    CHECK(contains(ask([](ForwardRequest & r) {
+                       r.edits = {{0, {}, {}, {0}, -1.0f}};
+                   }),
+                   "edits of the attention need an architecture of our own (llada, "));
+    CHECK(contains(ask([](ForwardRequest & r) { r.probed = {0}; }), "'gemma' runs through libllama"));
     CHECK(contains(ask([](ForwardRequest & r) { r.taps = {{Tap::pattern, 1}}; }), "sink"));
     CHECK(contains(error_of([&] { forward_stored(*engine, some_tokens(1025), 0, 1025); }), "context of 1024"));
     CHECK(contains(error_of([&] { engine->kv_truncate(-1); }), "position -1"));

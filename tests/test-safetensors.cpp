@@ -3,6 +3,7 @@
 #include "buoy/error.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
+#include "support/text.h"
 
 #include <doctest/doctest.h>
 
@@ -31,11 +32,9 @@ std::string header_error(const std::string & header, size_t n_data = 8) {
     return open_error(safetensors_bytes(header, std::string(n_data, '\0')));
 }
 
-bool contains(const std::string & text, const std::string & part) {
-    INFO("message: ", text);
-    const bool found = text.find(part) != std::string::npos;
-    CHECK(found);
-    return found;
+void check_message(const std::string & message, const std::string & part) {
+    CAPTURE(message);
+    CHECK(contains(message, part));
 }
 
 std::string dir_error(const std::string & dir) {
@@ -68,46 +67,47 @@ TEST_CASE("safetensors: tensors, shapes and bytes of a good file") {
 }
 
 TEST_CASE("safetensors: broken headers") {
-    contains(open_error("abc"), "too few");
-    contains(open_error(std::string(8, '\xff')), "header of 18446744073709551615 bytes");
-    contains(open_error(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8)), "expected at most 100000000");
-    contains(open_error(std::string("\x40\0\0\0\0\0\0\0{}", 10)), "header of 64 bytes");
-    contains(open_error(std::string(8, '\0')), "does not begin with '{'");
-    contains(header_error("[1]"), "does not begin with '{'");
-    contains(header_error("{\"a\":"), "not valid JSON");
-    contains(header_error("{\"a\xff\":1}"), "not valid JSON");
-    contains(header_error("{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}"), "nested deeper");
-    contains(header_error(R"({"a":1})"), "expected an object");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[2]}})"), "no 'data_offsets'");
-    contains(header_error(R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})"), "dtype is number");
-    contains(header_error(R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})"), "unknown dtype 'F31'");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})"), "shape is not a list");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}})"), "at most 8");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})"),
-             "expected an unsigned integer");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})"),
-             "expected an unsigned integer");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8]}})"),
-             "out of range");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})"),
-             "overflows");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})"),
-             "need 12 bytes, data_offsets give 8");
-    contains(header_error(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,8]}})"), "whole bytes");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})"), "not a pair");
-    contains(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})"), "run backwards");
-    contains(header_error(R"({"":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"), "a name of 0 bytes");
+    check_message(open_error("abc"), "too few");
+    check_message(open_error(std::string(8, '\xff')), "header of 18446744073709551615 bytes");
+    check_message(open_error(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8)), "expected at most 100000000");
+    check_message(open_error(std::string("\x40\0\0\0\0\0\0\0{}", 10)), "header of 64 bytes");
+    check_message(open_error(std::string(8, '\0')), "does not begin with '{'");
+    check_message(header_error("[1]"), "does not begin with '{'");
+    check_message(header_error("{\"a\":"), "not valid JSON");
+    check_message(header_error("{\"a\xff\":1}"), "not valid JSON");
+    check_message(header_error("{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}"), "nested deeper");
+    check_message(header_error(R"({"a":1})"), "expected an object");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[2]}})"), "no 'data_offsets'");
+    check_message(header_error(R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})"), "dtype is number");
+    check_message(header_error(R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})"), "unknown dtype 'F31'");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})"), "shape is not a list");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}})"),
+                  "at most 8");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})"),
+                  "expected an unsigned integer");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})"),
+                  "expected an unsigned integer");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8]}})"),
+                  "out of range");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})"),
+                  "overflows");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})"),
+                  "need 12 bytes, data_offsets give 8");
+    check_message(header_error(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,8]}})"), "whole bytes");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})"), "not a pair");
+    check_message(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})"), "run backwards");
+    check_message(header_error(R"({"":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"), "a name of 0 bytes");
 }
 
 TEST_CASE("safetensors: tensors must tile the data") {
     const std::string two = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],)";
     CHECK(header_error(two + R"("data_offsets":[4,8]}})") == "");
-    contains(header_error(two + R"("data_offsets":[8,12]}})", 12), "(hole)");
-    contains(header_error(two + R"("data_offsets":[2,6]}})"), "(overlap)");
-    contains(header_error(two + R"("data_offsets":[0,4]}})"), "(overlap)");
-    contains(header_error(two + R"("data_offsets":[4,8]}})", 7), "the file has 7");
-    contains(header_error(two + R"("data_offsets":[4,8]}})", 9), "1 trailing bytes");
-    contains(
+    check_message(header_error(two + R"("data_offsets":[8,12]}})", 12), "(hole)");
+    check_message(header_error(two + R"("data_offsets":[2,6]}})"), "(overlap)");
+    check_message(header_error(two + R"("data_offsets":[0,4]}})"), "(overlap)");
+    check_message(header_error(two + R"("data_offsets":[4,8]}})", 7), "the file has 7");
+    check_message(header_error(two + R"("data_offsets":[4,8]}})", 9), "1 trailing bytes");
+    check_message(
         header_error(
             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"),
         "'a' appears twice");
@@ -123,9 +123,9 @@ TEST_CASE("safetensors: truncated at every byte") {
 
 TEST_CASE("safetensors: shards and what stands in for weights") {
     const std::string dir = temp_dir();
-    contains(dir_error(dir), "no model.safetensors");
+    check_message(dir_error(dir), "no model.safetensors");
     write_file(dir + "/pytorch_model.bin", "x");
-    contains(dir_error(dir), "pickled weights");
+    check_message(dir_error(dir), "pickled weights");
 
     const auto index = [&](const std::string & shard) {
         write_file(dir + "/model.safetensors.index.json",
@@ -133,7 +133,7 @@ TEST_CASE("safetensors: shards and what stands in for weights") {
     };
     write_file(dir + "/one.safetensors", safetensors_bytes({{"a", {1}, {1}}}));
     index("one.safetensors");
-    contains(dir_error(dir), "'two.safetensors', which is missing");
+    check_message(dir_error(dir), "'two.safetensors', which is missing");
     write_file(dir + "/two.safetensors", safetensors_bytes({{"b", {1}, {2}}}));
     const Safetensors both  = Safetensors::open_dir(dir);
     float             value = 0;
@@ -142,15 +142,15 @@ TEST_CASE("safetensors: shards and what stands in for weights") {
 
     for (const char * shard : {"../one.safetensors", "/etc/passwd", "sub/one.safetensors", "..", "", "a\\\\b"}) {
         index(shard);
-        contains(dir_error(dir), "not a plain file name");
+        check_message(dir_error(dir), "not a plain file name");
     }
     index("one.safetensors");
     write_file(dir + "/two.safetensors", safetensors_bytes({{"a", {1}, {2}}}));
-    contains(dir_error(dir), "also in another shard");
+    check_message(dir_error(dir), "also in another shard");
     write_file(dir + "/two.safetensors", safetensors_bytes({{"c", {1}, {2}}}));
-    contains(dir_error(dir), "'b', which no shard has");
+    check_message(dir_error(dir), "'b', which no shard has");
     write_file(dir + "/model.safetensors.index.json", R"({"weight_map":[]})");
-    contains(dir_error(dir), "no 'weight_map'");
+    check_message(dir_error(dir), "no 'weight_map'");
     write_file(dir + "/model.safetensors.index.json", R"({"weight_map":{"a":1}})");
-    contains(dir_error(dir), "expected a string");
+    check_message(dir_error(dir), "expected a string");
 }

@@ -2,6 +2,7 @@
 #include "buoy/vocab.h"
 #include "support/oracle-vocab.h"
 #include "support/paths.h"
+#include "support/text.h"
 #include "support/vocab-gguf.h"
 
 #include <doctest/doctest.h>
@@ -11,6 +12,7 @@
 #include <functional>
 
 using namespace buoy;
+using test::contains;
 using test::VocabGguf;
 
 namespace {
@@ -33,8 +35,6 @@ std::string load_error(const VocabGguf & file) {
     }
     return "no error";
 }
-
-bool contains(const std::string & text, const std::string & part) { return text.find(part) != std::string::npos; }
 
 } // namespace
 

@@ -18,8 +18,8 @@ bool is_end(const buoy::GenerateParams & params, int32_t id) {
     return std::find(params.end_ids.begin(), params.end_ids.end(), id) != params.end_ids.end();
 }
 
-Answer answer_by_diffusion(const Session & session, const std::vector<int32_t> & prompt,
-                           buoy::GenerateParams & params) {
+buoy::Generation generate_by_diffusion(const Session & session, const std::vector<int32_t> & prompt,
+                                       buoy::GenerateParams params) {
     const int32_t mask_id  = session.engine.info().traits.mask_id;
     const int64_t n_masked = std::count(prompt.begin(), prompt.end(), mask_id);
     const int64_t total    = n_masked + params.n_predict;
@@ -38,19 +38,20 @@ Answer answer_by_diffusion(const Session & session, const std::vector<int32_t> &
         }
         return !interrupted();
     };
-    Answer out;
-    out.generation = buoy::generate(session.engine, prompt, params);
-    visual.reset();
-    progress.reset();
-    out.text = session.vocab.decode(out.generation.tokens);
-    return out;
+    return buoy::generate(session.engine, prompt, params);
 }
 
-Answer answer_token_by_token(const Session & session, const std::vector<int32_t> & prompt,
-                             buoy::GenerateParams & params, Printed printed) {
+buoy::Generation generate_token_by_token(const Session & session, const std::vector<int32_t> & prompt,
+                                         buoy::GenerateParams params, Printed printed) {
     buoy::TextStream stream(session.vocab);
+    auto             reading  = std::make_unique<Progress>("prompt");
     auto             progress = printed == Printed::nothing ? std::make_unique<Progress>("generating") : nullptr;
-    params.on_step            = [&](const buoy::StepReport & step, const std::vector<int32_t> &) {
+    params.on_prompt          = [&](float done) {
+        reading->update(done);
+        return !interrupted();
+    };
+    params.on_step = [&](const buoy::StepReport & step, const std::vector<int32_t> &) {
+        reading.reset();
         if (progress) {
             progress->update(step.step + 1, params.n_predict);
         } else if (!is_end(params, step.committed[0].second)) {
@@ -58,9 +59,8 @@ Answer answer_token_by_token(const Session & session, const std::vector<int32_t>
         }
         return !interrupted();
     };
-    Answer out;
-    out.generation = buoy::generate(session.engine, prompt, params);
-    out.text       = session.vocab.decode(out.generation.tokens);
+    buoy::Generation out = buoy::generate(session.engine, prompt, params);
+    reading.reset();
     if (printed == Printed::text) {
         print_text(stream.finish() + "\n");
     }
@@ -70,12 +70,14 @@ Answer answer_token_by_token(const Session & session, const std::vector<int32_t>
 } // namespace
 
 Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed) {
-    buoy::GenerateParams params = session.options.generate;
-    if (!session.engine.info().traits.is_diffusion()) {
-        return answer_token_by_token(session, prompt, params, printed);
-    }
-    Answer out = answer_by_diffusion(session, prompt, params);
-    if (printed == Printed::text) {
+    Answer out;
+    out.params           = session.options.generate;
+    out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.engine.n_ctx());
+    const bool diffusion = session.engine.info().traits.is_diffusion();
+    out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params)
+                                     : generate_token_by_token(session, prompt, out.params, printed);
+    out.text             = session.vocab.decode(out.generation.tokens);
+    if (diffusion && printed == Printed::text) {
         print_text(out.text + "\n");
     }
     return out;

@@ -16,8 +16,9 @@ struct Session {
 };
 
 struct Answer {
-    buoy::Generation generation;
-    std::string      text;
+    buoy::GenerateParams params; // with the number of tokens that this prompt left room for
+    buoy::Generation     generation;
+    std::string          text;
 };
 
 enum class Printed {

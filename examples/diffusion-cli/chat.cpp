@@ -129,10 +129,9 @@ private:
             prompt = session_.vocab.encode_chat(history_, true);
         }
         if (!fits(prompt)) {
-            console_.log(buoy::LogLevel::warn,
-                         buoy::concat("the message has ", prompt.size(), " tokens, which with ",
-                                      session_.options.generate.n_predict, " of the answer exceed the context of ",
-                                      session_.engine.n_ctx(), "; it is left out"));
+            console_.log(buoy::LogLevel::warn, buoy::concat("the message has ", prompt.size(), " tokens, which with ",
+                                                            n_answer(), " of the answer exceed the context of ",
+                                                            session_.engine.n_ctx(), "; it is left out"));
             history_.pop_back();
             return;
         }
@@ -145,7 +144,13 @@ private:
     }
 
     bool fits(const std::vector<int32_t> & prompt) const {
-        return static_cast<int64_t>(prompt.size()) + session_.options.generate.n_predict <= session_.engine.n_ctx();
+        return static_cast<int64_t>(prompt.size()) + n_answer() <= session_.engine.n_ctx();
+    }
+
+    // with -n -1 an answer takes what is left, and one token at least
+    int32_t n_answer() const {
+        const int32_t n = session_.options.generate.n_predict;
+        return n < 0 ? 1 : n;
     }
 
     // Drops the oldest question with its answer, the system message stays.

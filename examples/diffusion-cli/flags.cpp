@@ -144,7 +144,7 @@ Flag & FlagTable::call(const std::string & names, const std::string & value, Fla
     return flag;
 }
 
-void FlagTable::parse(const std::string & program, const std::vector<std::string> & args) const {
+std::vector<std::string> FlagTable::parse(const std::string & program, const std::vector<std::string> & args) const {
     CLI::App                           app("", program);
     std::map<std::string, std::string> words; // one-dash names of several letters → what CLI11 knows them as
     std::vector<bool>                  given(flags_.size());
@@ -197,13 +197,21 @@ void FlagTable::parse(const std::string & program, const std::vector<std::string
         buoy::fail(one_line(error.what()), " (--help lists the flags)");
     }
     read_environment(given);
+    std::vector<std::string> names;
+    for (size_t i = 0; i < flags_.size(); i++) {
+        if (given[i]) {
+            names.push_back(long_name(flags_[i]));
+        }
+    }
+    return names;
 }
 
-void FlagTable::read_environment(const std::vector<bool> & given) const {
+void FlagTable::read_environment(std::vector<bool> & given) const {
     for (size_t i = 0; i < flags_.size(); i++) {
         const char * value = env_value(flags_[i]);
         if (value != nullptr && !given[i]) {
             flags_[i].set("environment variable " + flags_[i].env, value);
+            given[i] = true;
         }
     }
 }

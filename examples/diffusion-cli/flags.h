@@ -1,9 +1,9 @@
 #pragma once
 
 #include "buoy/error.h"
+#include "io/parse-number.h"
 #include "io/printable.h"
 
-#include <charconv>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -89,8 +89,9 @@ public:
         return flag;
     }
 
-    // Sets what the arguments and then the environment say; throws buoy::Error.
-    void parse(const std::string & program, const std::vector<std::string> & args) const;
+    // Sets what the arguments and then the environment say, and returns the flags that were set by their long names; throws
+    // buoy::Error.
+    std::vector<std::string> parse(const std::string & program, const std::vector<std::string> & args) const;
 
     std::string help() const;     // 100 columns
     std::string markdown() const; // a table per group
@@ -100,18 +101,16 @@ private:
     template <typename T> struct Plain<std::optional<T>> { using type = T; };
 
     Flag & add(const std::string & names, const std::string & value, const std::string & help);
-    void   read_environment(const std::vector<bool> & given) const;
+    void   read_environment(std::vector<bool> & given) const;
 
     template <typename T>
     static T parse_number(const std::string & where, const std::string & text, const Range & range) {
-        T          number{};
-        const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (result.ec != std::errc() || result.ptr != text.data() + text.size() ||
-            !range.holds(static_cast<double>(number))) {
+        const std::optional<T> number = buoy::parse_number<T>(text);
+        if (!number || !range.holds(static_cast<double>(*number))) {
             const char * kind = std::is_integral_v<T> ? "whole number" : "number";
             buoy::fail(where, ": ", buoy::in_quotes(text), " is not a ", kind, " ", range.text());
         }
-        return number;
+        return *number;
     }
 
     std::string      group_;

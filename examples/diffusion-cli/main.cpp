@@ -9,22 +9,22 @@
 #include "interrupt.h"
 #include "io/npy.h"
 #include "io/printable.h"
+#include "load.h"
 #include "options.h"
 #include "prompt.h"
-#include "text/infill.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fcntl.h>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <unistd.h>
 
 namespace {
+
+constexpr int exit_interrupted = 130;
 
 // Started with a standard stream closed, the next file opened would take its number and get what is printed.
 // Writing to the stand-in fails as writing to a closed stream does.
@@ -40,27 +40,34 @@ void fill_standard_streams() {
 
 void print_devices() {
     for (const buoy::DeviceInfo & device : buoy::list_devices()) {
-        std::printf("%-10s %s, %zu MiB, %zu MiB free\n", device.name.c_str(), device.description.c_str(),
-                    device.memory_total >> 20, device.memory_free >> 20);
+        std::printf("%-10s %s, %zu MiB", device.name.c_str(), device.description.c_str(), device.memory_total >> 20);
+        if (device.is_gpu) { // of the machine's own memory ggml calls all of it free
+            std::printf(", %zu MiB free", device.memory_free >> 20);
+        }
+        std::printf("\n");
     }
 }
 
-void write_frequencies(const Options & options) {
+int write_frequencies(const Options & options) {
     if (options.model.path.empty() || options.texts.empty() || options.output.empty()) {
         buoy::fail("tokens-freq needs -m MODEL.gguf, -f TEXT and -o TABLE.json");
     }
     const buoy::Vocab    vocab = buoy::Vocab::load(options.model.path);
     buoy::FrequencyTable table;
     for (const std::string & path : options.texts) {
+        if (interrupted()) {
+            return exit_interrupted;
+        }
         for (int32_t id : vocab.encode(read_text_file(path, "text file"), false, false)) {
             table.counts[id]++;
             table.n_total++;
         }
     }
     buoy::save_frequency_table(table, options.output, options.force);
+    return 0;
 }
 
-void write_logits(const Options & options, buoy::Engine & engine, const std::vector<int32_t> & prompt) {
+int write_logits(const Options & options, buoy::Engine & engine, const std::vector<int32_t> & prompt) {
     if (prompt.empty()) {
         buoy::fail("--logits-out: the prompt is empty");
     }
@@ -69,7 +76,11 @@ void write_logits(const Options & options, buoy::Engine & engine, const std::vec
     request.rows.resize(prompt.size());
     std::iota(request.rows.begin(), request.rows.end(), 0);
     const buoy::ForwardResult & result = engine.forward(request);
+    if (interrupted()) {
+        return exit_interrupted;
+    }
     buoy::write_npy(options.logits_out, {static_cast<int64_t>(prompt.size()), engine.info().n_vocab}, result.logits);
+    return 0;
 }
 
 void print_json(const Session & session, const Answer & out) {
@@ -85,7 +96,7 @@ void print_json(const Session & session, const Answer & out) {
               {"ended", generation.ended},
               {"stopped", generation.stopped},
               {"model", buoy::model_json(info)},
-              {"settings", buoy::settings_json(info, session.options.engine, session.options.generate)},
+              {"settings", buoy::settings_json(info, session.options.engine, out.params)},
               {"timings",
                {{"load_ms", session.load_ms},
                 {"prompt_ms", generation.prompt_ms},
@@ -112,7 +123,7 @@ int run_once(const Session & session, const Console & console, const std::vector
     if (options.perf) {
         console.log(buoy::LogLevel::notice, timings_text(session, out.generation));
     }
-    return out.generation.stopped ? 130 : 0;
+    return out.generation.stopped ? exit_interrupted : 0;
 }
 
 std::string model_line(const buoy::ModelInfo & info, size_t n_prompt, int32_t n_ctx) {
@@ -123,46 +134,35 @@ std::string model_line(const buoy::ModelInfo & info, size_t n_prompt, int32_t n_
 }
 
 int load_and_run(Options & options, const Console & console) {
-    const auto        begin = std::chrono::steady_clock::now();
-    const buoy::Vocab vocab = buoy::Vocab::load(options.model.path);
-    if (options.infill && vocab.mask() < 0) {
-        buoy::fail("--infill: ", buoy::printable(options.model.path),
-                   " has no mask token; only diffusion models fill gaps");
+    const auto        begin   = std::chrono::steady_clock::now();
+    const buoy::Vocab vocab   = buoy::Vocab::load(options.model.path);
+    const Request     request = make_request(options, vocab);
+    complete(options, vocab, request.prompt.size());
+    const std::unique_ptr<buoy::Engine> engine = load_engine(options);
+    if (!engine) {
+        return exit_interrupted;
     }
-    if (options.chat) {
-        check_can_chat(options, vocab);
+    const buoy::ModelInfo & info = engine->info();
+    if (options.infill && !info.traits.is_diffusion()) {
+        buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
     }
-    std::optional<buoy::Infill> infill;
-    std::vector<int32_t>        prompt;
-    if (options.infill) {
-        infill.emplace(vocab, vocab.mask(), read_prompt(options));
-        prompt = infill->tokens();
-    } else if (!options.chat) {
-        prompt = make_prompt(options, vocab);
-    }
-    if (options.engine.n_ctx == 0 && !options.chat) {
-        const int64_t n_needed = static_cast<int64_t>(prompt.size()) + std::max(options.generate.n_predict, 1);
-        options.engine.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
-    }
-    if (!options.ignore_eos && !options.infill) { // a gap in the middle is not the end of the text
-        options.generate.end_ids = vocab.end_ids();
-    }
-    options.engine.n_streams                   = options.logits_out.empty() ? buoy::stream_count(options.generate) : 1;
-    const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(options.model, options.engine);
-    if (options.infill && !engine->info().traits.is_diffusion()) {
-        buoy::fail("--infill: ", engine->info().arch, " is an autoregressive model; only diffusion models fill gaps");
-    }
+    options.engine.n_ctx = engine->n_ctx();
     if (!options.logits_out.empty()) {
-        write_logits(options, *engine, prompt);
-        return 0;
+        warn(options, console, info, static_cast<int64_t>(request.prompt.size()));
+        return write_logits(options, *engine, request.prompt);
     }
-    console.log(buoy::LogLevel::info, model_line(engine->info(), prompt.size(), engine->n_ctx()));
+    buoy::check_params(options.generate, info);
+    const int64_t n_prompt = static_cast<int64_t>(request.prompt.size());
+    warn(options, console, info,
+         options.chat ? engine->n_ctx()
+                      : n_prompt + buoy::answer_length(options.generate, request.prompt.size(), engine->n_ctx()));
+    console.log(buoy::LogLevel::info, model_line(info, request.prompt.size(), engine->n_ctx()));
     const std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
     const Session                                   session = {options, vocab, *engine, loading.count()};
     if (options.chat) {
         return chat(session, console, read_prompt(options));
     }
-    return run_once(session, console, prompt, infill);
+    return run_once(session, console, request.prompt, request.infill);
 }
 
 int run(int argc, char ** argv) {
@@ -171,8 +171,7 @@ int run(int argc, char ** argv) {
         return 0;
     }
     if (options.tokens_freq) {
-        write_frequencies(options);
-        return 0;
+        return write_frequencies(options);
     }
     if (!options.rpc.empty()) {
         buoy::add_rpc_servers(options.rpc);

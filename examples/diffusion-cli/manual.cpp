@@ -7,8 +7,9 @@ const char * const introduction = R"(# llama-diffusion-cli
 <!-- made by llama-diffusion-cli --help-markdown -->
 
 Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp has too are called and mean
-the same here, with two differences: `--temp` is 0 unless given, and `--ignore-eos` does not forbid end tokens, it only goes
-on behind them. Many can also come from the environment variable named beside them; the command line wins.
+the same here, with these differences: `--temp` is 0 unless given; `--ignore-eos` does not forbid end tokens, it only goes
+on behind them; escapes such as `\n` are processed in `-p`, but not in files; `-n -1` ends where the context does. Many
+flags can also come from the environment variable named beside them; the command line wins.
 
 ```sh
 llama-diffusion-cli -m llada.gguf -p "Why is the sky blue?" -n 128 --diffusion-block-length 32
@@ -23,7 +24,8 @@ model's when it is complete. Progress (on a terminal only), warnings and, at the
 error; `--no-perf` leaves the timings out and `NO_COLOR` the colours.
 
 Exit codes: 0 done, 1 the request was wrong (flag, file, model), 2 it failed while running, 130 on Ctrl-C or SIGTERM. The
-first Ctrl-C ends with the text that is there, the second one at once.
+first Ctrl-C ends with the text that is there (none while the model is loaded or a long prompt is read), the second one at
+once. Settings that contradict each other are refused before the model is loaded, those that it can't do right after.
 
 ## Flags
 )";

@@ -22,7 +22,9 @@ struct Options {
     std::string              logits_out;
     std::string              log_file;
     std::vector<std::string> rpc;
-    int64_t                  seed         = -1; // as given
+    int64_t                  seed = -1;           // as given
+    std::vector<std::string> denoising_flags;     // --diffusion-… that were given, which only diffusion models heed
+    bool                     escape       = true; // \n and others in the prompt of -p
     bool                     prompt_given = false;
     bool                     raw          = false;
     bool                     chat         = false;
@@ -39,6 +41,8 @@ struct Options {
     std::vector<std::string> texts;
     std::string              output;
     bool                     force = false;
+
+    bool prompt_from_stdin() const { return prompt_file == "-" || (prompt_given && prompt == "-"); }
 };
 
 // Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.

@@ -13,18 +13,30 @@ Progress::~Progress() {
     }
 }
 
-void Progress::update(int64_t done, int64_t total) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!visible_ || (done < total && now - last_ < std::chrono::milliseconds(50))) {
-        return;
-    }
-    constexpr int64_t width  = 30;
-    const int64_t     filled = total > 0 ? std::min(done, total) * width / total : 0;
+bool Progress::is_due(bool complete) const {
+    return visible_ && (complete || std::chrono::steady_clock::now() - last_ >= std::chrono::milliseconds(50));
+}
+
+void Progress::draw(double share, const std::string & text) {
+    constexpr int     width  = 30;
+    const int         filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * width);
     const std::string bar =
         std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(width - filled), '.');
-    std::fprintf(stderr, "\r\033[K%s [%s] %lld/%lld", title_.c_str(), bar.c_str(), static_cast<long long>(done),
-                 static_cast<long long>(total));
+    std::fprintf(stderr, "\r\033[K%s [%s] %s", title_.c_str(), bar.c_str(), text.c_str());
     std::fflush(stderr);
-    last_  = now;
+    last_  = std::chrono::steady_clock::now();
     drawn_ = true;
+}
+
+void Progress::update(int64_t done, int64_t total) {
+    if (is_due(done >= total)) {
+        draw(total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0.0,
+             std::to_string(done) + "/" + std::to_string(total));
+    }
+}
+
+void Progress::update(float share) {
+    if (is_due(share >= 1.0f)) {
+        draw(static_cast<double>(share), std::to_string(static_cast<int>(share * 100.0f)) + " %");
+    }
 }

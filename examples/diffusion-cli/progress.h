@@ -11,8 +11,12 @@ public:
     ~Progress();
 
     void update(int64_t done, int64_t total);
+    void update(float share); // 0 to 1
 
 private:
+    bool is_due(bool complete) const;
+    void draw(double share, const std::string & text);
+
     std::string                           title_;
     bool                                  visible_;
     bool                                  drawn_ = false;

@@ -3,11 +3,14 @@
 #include "buoy/error.h"
 #include "io/printable.h"
 
+#include <cctype>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
 namespace {
+
+unsigned char byte(char c) { return static_cast<unsigned char>(c); }
 
 std::string read_standard_input() {
     std::string text(std::istreambuf_iterator<char>(std::cin), {});
@@ -28,16 +31,36 @@ std::string read_text_file(const std::string & path, const char * what) {
 }
 
 std::string read_prompt(const Options & options) {
-    const bool from_stdin = options.prompt_file == "-" || (options.prompt_given && options.prompt == "-");
-    if (!from_stdin && options.prompt_file.empty()) {
+    if (!options.prompt_from_stdin() && options.prompt_file.empty()) {
         return options.prompt;
     }
-    std::string text = from_stdin ? read_standard_input() : read_text_file(options.prompt_file, "prompt file");
+    std::string text =
+        options.prompt_from_stdin() ? read_standard_input() : read_text_file(options.prompt_file, "prompt file");
     // an editor's or echo's last newline is no part of a message
     if (!options.raw && !options.infill && !text.empty() && text.back() == '\n') {
         text.pop_back();
     }
     return text;
+}
+
+std::string unescaped(const std::string & text) {
+    static const std::string letters = "nrt'\"\\", meanings = "\n\r\t'\"\\";
+    std::string              out;
+    for (size_t at = 0; at < text.size(); at++) {
+        const char   next   = at + 1 < text.size() ? text[at + 1] : '\0';
+        const size_t letter = text[at] == '\\' ? letters.find(next) : std::string::npos;
+        if (letter != std::string::npos) {
+            out += meanings[letter];
+            at++;
+        } else if (text[at] == '\\' && next == 'x' && at + 3 < text.size() && std::isxdigit(byte(text[at + 2])) != 0 &&
+                   std::isxdigit(byte(text[at + 3])) != 0) {
+            out += static_cast<char>(std::stoi(text.substr(at + 2, 2), nullptr, 16));
+            at += 3;
+        } else {
+            out += text[at];
+        }
+    }
+    return out;
 }
 
 std::vector<int32_t> make_prompt(const Options & options, const buoy::Vocab & vocab) {

@@ -10,6 +10,9 @@
 // The text of -p or -f, from a file or standard input where they say so.
 std::string read_prompt(const Options & options);
 
+// What llama.cpp makes of the backslashes in a prompt: \n \r \t \' \" \\ and \xHH; all others stay as they are.
+std::string unescaped(const std::string & text);
+
 // That text as tokens, through the chat template where there is one; or the ids of --tokens.
 std::vector<int32_t> make_prompt(const Options & options, const buoy::Vocab & vocab);
 

@@ -19,10 +19,8 @@ void check_refused(const ProgramResult & result, const std::string & culprit) {
     CHECK(result.code == 1);
     CHECK(result.out == "");
     CHECK(result.is_one_line());
-    CHECK(result.err.find(culprit) != std::string::npos);
+    CHECK(contains(result.err, culprit));
 }
-
-bool contains(const std::string & text, const std::string & part) { return text.find(part) != std::string::npos; }
 
 ProgramResult cli(const std::vector<std::string> & args, const std::string & input,
                   const std::map<std::string, std::string> & env) {

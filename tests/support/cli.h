@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/run-program.h"
+#include "support/text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -13,8 +14,6 @@ namespace buoy::test {
 using Args = std::vector<std::string>;
 
 Args operator+(Args args, const Args & more);
-
-bool contains(const std::string & text, const std::string & part);
 
 // Checks that the program ended with 1, printed nothing, and complained in one line that has the culprit in it.
 void check_refused(const ProgramResult & result, const std::string & culprit);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -53,6 +54,27 @@ std::vector<std::string> environment(const std::map<std::string, std::string> & 
     return all;
 }
 
+// Opens both ends of a terminal, so that what is written there waits for us; returns the name of the program's.
+std::string open_terminal(int (&ends)[2]) {
+    ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (ends[0] < 0 || grantpt(ends[0]) != 0 || unlockpt(ends[0]) != 0) {
+        throw std::runtime_error("no terminal can be made here");
+    }
+    const std::string name = ptsname(ends[0]);
+    ends[1]                = open(name.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return name;
+}
+
+std::string read_waiting(int fd) {
+    std::string text;
+    char        bytes[4096];
+    for (ssize_t n = 0; (n = read(fd, bytes, sizeof(bytes))) > 0;) {
+        text.append(bytes, static_cast<size_t>(n));
+    }
+    return text;
+}
+
 } // namespace
 
 bool ProgramResult::is_one_line() const {
@@ -65,7 +87,7 @@ Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begi
     std::vector<std::string> env    = environment(spec.env);
     const std::string        input  = spec.input.empty() ? "/dev/null" : spec.input;
     const std::string        output = spec.output.empty() ? dir_ + "/out" : spec.output;
-    const std::string        errors = dir_ + "/err";
+    const std::string        errors = spec.terminal ? open_terminal(terminal_) : dir_ + "/err";
 
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -75,7 +97,7 @@ Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begi
     } else {
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT, 0600);
     }
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT, 0600);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_NOCTTY, 0600);
     const int error =
         posix_spawn(&pid_, args[0].c_str(), &actions, nullptr, pointers(args).data(), pointers(env).data());
     posix_spawn_file_actions_destroy(&actions);
@@ -85,6 +107,11 @@ Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begi
 }
 
 Program::~Program() {
+    for (const int fd : terminal_) {
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
     if (pid_ > 0) {
         kill(pid_, SIGKILL);
         waitpid(pid_, nullptr, 0);
@@ -139,7 +166,7 @@ ProgramResult Program::finish() {
     result.seconds = now() - begin_;
     result.code    = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     result.out     = read_all(dir_ + "/out");
-    result.err     = read_all(dir_ + "/err");
+    result.err     = spec_.terminal ? read_waiting(terminal_[0]) : read_all(dir_ + "/err");
     return result;
 }
 

@@ -15,6 +15,7 @@ struct ProgramSpec {
     std::string                        input;  // a file as standard input; empty: /dev/null
     std::string                        output; // a file as standard output, such as /dev/full; empty: one of ours
     bool                               stdout_closed = false;
+    bool                               terminal      = false; // standard error is one
     double                             seconds_max   = 60;
 };
 
@@ -52,8 +53,9 @@ private:
 
     ProgramSpec spec_;
     std::string dir_;
-    pid_t       pid_   = -1;
-    double      begin_ = 0;
+    int         terminal_[2] = {-1, -1}; // ours and the program's end
+    pid_t       pid_         = -1;
+    double      begin_       = 0;
 };
 
 ProgramResult run_program(const ProgramSpec & spec);

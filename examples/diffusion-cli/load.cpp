@@ -1,0 +1,75 @@
+#include "load.h"
+
+#include "buoy/error.h"
+#include "chat.h"
+#include "interrupt.h"
+#include "io/printable.h"
+#include "progress.h"
+#include "prompt.h"
+
+#include <algorithm>
+#include <limits>
+
+std::unique_ptr<buoy::Engine> load_engine(const Options & options) {
+    Progress          progress("loading");
+    buoy::ModelParams model = options.model;
+    model.progress          = [&](float share) {
+        progress.update(share);
+        return !interrupted();
+    };
+    try {
+        std::unique_ptr<buoy::Engine> engine = interrupted() ? nullptr : buoy::load_engine(model, options.engine);
+        return interrupted() ? nullptr : std::move(engine);
+    } catch (const buoy::Error &) {
+        if (interrupted()) {
+            return nullptr;
+        }
+        throw;
+    }
+}
+
+void warn(const Options & options, const Console & console, const buoy::ModelInfo & info, int64_t n_positions) {
+    if (!info.traits.is_diffusion() && !options.denoising_flags.empty()) {
+        std::string names;
+        for (const std::string & name : options.denoising_flags) {
+            names += (names.empty() ? "" : ", ") + name;
+        }
+        console.log(buoy::LogLevel::warn,
+                    buoy::concat(info.arch, " is an autoregressive model, so these have no effect: ", names));
+    }
+    if (info.n_ctx_train > 0 && n_positions > info.n_ctx_train) {
+        console.log(buoy::LogLevel::warn,
+                    buoy::concat(options.chat ? "the context has " : "prompt and answer take ", n_positions,
+                                 " positions, the model was trained for ", info.n_ctx_train));
+    }
+}
+
+Request make_request(const Options & options, const buoy::Vocab & vocab) {
+    Request request;
+    if (options.chat) {
+        check_can_chat(options, vocab);
+    } else if (!options.infill) {
+        request.prompt = make_prompt(options, vocab);
+    } else if (vocab.mask() < 0) {
+        buoy::fail("--infill: ", buoy::printable(options.model.path),
+                   " has no mask token; only diffusion models fill gaps");
+    } else {
+        request.infill.emplace(vocab, vocab.mask(), read_prompt(options));
+        request.prompt = request.infill->tokens();
+    }
+    return request;
+}
+
+void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt) {
+    const bool generates = !options.chat && options.logits_out.empty();
+    if (options.engine.n_ctx == 0 && !options.chat && options.generate.n_predict >= 0) {
+        const int64_t n_needed = static_cast<int64_t>(n_prompt) + std::max(options.generate.n_predict, 1);
+        options.engine.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
+    } else if (options.engine.n_ctx > 0 && generates) {
+        buoy::answer_length(options.generate, n_prompt, options.engine.n_ctx);
+    }
+    if (!options.ignore_eos && !options.infill) { // a gap in the middle is not the end of the text
+        options.generate.end_ids = vocab.end_ids();
+    }
+    options.engine.n_streams = options.logits_out.empty() ? buoy::stream_count(options.generate) : 1;
+}

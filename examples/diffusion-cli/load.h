@@ -1,0 +1,29 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "buoy/vocab.h"
+#include "console.h"
+#include "options.h"
+#include "text/infill.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+// What there is to generate from; nothing for a chat.
+struct Request {
+    std::optional<buoy::Infill> infill;
+    std::vector<int32_t>        prompt;
+};
+
+Request make_request(const Options & options, const buoy::Vocab & vocab);
+
+// Settles what follows from prompt and vocabulary; throws buoy::Error where the context is too short for them.
+void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt);
+
+// With a bar on a terminal. Null where Ctrl-C came first.
+std::unique_ptr<buoy::Engine> load_engine(const Options & options);
+
+// Tells what is odd about the request and is done all the same.
+void warn(const Options & options, const Console & console, const buoy::ModelInfo & info, int64_t n_positions);
