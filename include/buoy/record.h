@@ -40,7 +40,8 @@ struct RecordedRun {
     std::string          prompt; // text
     std::vector<int32_t> prompt_tokens;
     EngineParams         engine;
-    GenerateParams       generate;
+    GenerateParams       generate;            // n_predict resolved (answer_length)
+    bool                 single_pass = false; // no generation, one pass over the prompt: step 0
 };
 
 // Writes run.npz while a generation goes on: activations are handed to a thread of its own through a bounded queue, the file
@@ -62,7 +63,8 @@ public:
     // Both, in front of what the parameters call already.
     void attach(GenerateParams & params);
 
-    // Ends the file behind the last complete step and gives it its name.
+    // Ends the file behind the last complete step and gives it its name. Also for a run that failed or was stopped: what is complete
+    // is kept, and meta.json says so. Without any complete step there is no file, and the log hears of it.
     void finish();
 
 private:

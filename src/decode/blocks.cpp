@@ -5,6 +5,13 @@
 
 namespace buoy {
 
+int32_t block_steps(const GenerateParams & params, int32_t n_blocks, int32_t index, int32_t n_masked) {
+    const int32_t share = params.steps_per_block > 0 ? params.steps_per_block
+                          : params.steps > 0         ? transfer_count(params.steps, n_blocks, index)
+                                                     : n_masked; // one token a step
+    return std::max(1, share);
+}
+
 void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
                     DenoiseBlock denoise) {
     const int32_t n_total  = canvas.end() - canvas.first();
@@ -24,10 +31,7 @@ void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const Gen
         if (n_masked == 0) {
             continue;
         }
-        const int32_t share = params.steps_per_block > 0 ? params.steps_per_block
-                              : params.steps > 0         ? transfer_count(params.steps, n_masked_blocks, n_before)
-                                                         : n_masked; // one token a step
-        denoise(canvas, settings, params, block, index, std::max(1, share));
+        denoise(canvas, settings, params, block, index, block_steps(params, n_masked_blocks, n_before, n_masked));
         n_before++;
     }
 }

@@ -52,8 +52,14 @@ private:
 // One token after the other with an exact K/V store.
 Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);
 
-// Calls the function for every block that has masks, left to right, with its index and its share of the steps: those that don't
-// divide evenly go to the first blocks, and a block has one at least.
+// The steps of block `index` of those with masks, n_masked in this one: those that don't divide evenly go to the first blocks, and a
+// block has one at least.
+int32_t block_steps(const GenerateParams & params, int32_t n_blocks, int32_t index, int32_t n_masked);
+
+// How many of the remaining masks step i of n_steps writes along timesteps.
+int32_t count_of_step(int32_t n_masked, int32_t i, int32_t n_steps, float eps);
+
+// Calls the function for every block that has masks, left to right, with its index and its share of the steps.
 using DenoiseBlock = void (*)(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
                               const BlockSpan & block, int32_t index, int32_t n_steps);
 void for_each_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,

@@ -18,9 +18,13 @@ float share_of_step(int32_t i, int32_t n_steps, float eps) {
     return i < n_steps - 1 ? 1.0f - timestep(i + 1, n_steps, eps) / timestep(i, n_steps, eps) : 1.0f;
 }
 
+} // namespace
+
 int32_t count_of_step(int32_t n_masked, int32_t i, int32_t n_steps, float eps) {
     return static_cast<int32_t>(static_cast<float>(n_masked) * share_of_step(i, n_steps, eps));
 }
+
+namespace {
 
 // origin: each position on its own, with the step's probability.
 int32_t count_drawn(std::vector<Candidate> & ranked, float probability) {

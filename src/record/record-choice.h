@@ -1,0 +1,26 @@
+#pragma once
+
+#include "buoy/record.h"
+
+namespace buoy {
+
+// RecordOptions against a model and a run: every index exists, lists are ascending.
+struct RecordChoice {
+    std::vector<Tap>     taps;
+    std::vector<int32_t> layers; // all of them written out
+    std::vector<int32_t> heads;  // empty: all
+    std::vector<int32_t> steps;  // empty: all
+    std::vector<int32_t> rows;   // empty: all
+    TapReduce            reduce    = TapReduce::heads;
+    RecordType           type      = RecordType::f16;
+    int32_t              n_regions = 0;
+
+    bool has_step(int32_t step) const;
+};
+
+RecordChoice choose_record(const RecordOptions & options, const ModelInfo & info, int32_t n_steps, int32_t n_positions);
+
+const char * reduce_name(TapReduce reduce);
+const char * record_type_name(RecordType type);
+
+} // namespace buoy
