@@ -5,10 +5,12 @@
 #include "support/oracle.h"
 #include "support/paths.h"
 #include "support/random-engine.h"
+#include "support/tap-log.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
+#include <numeric>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -105,6 +107,36 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
         CHECK(nmse(seen[Tap::resid_post], {hidden.begin() + static_cast<ptrdiff_t>(skip), hidden.end()}) <= 1e-9);
         CHECK(nmse(seen[Tap::rot_q], oracle.floats("q_rope")) <= 1e-9);
         CHECK(nmse(seen[Tap::rot_k], oracle.floats("k_rope")) <= 1e-9);
+    }
+}
+
+TEST_CASE("reductions of attention patterns equal the reference's") {
+    if (no_shared()) {
+        return;
+    }
+    for (const char * name : oracle_names) {
+        CAPTURE(std::string(name));
+        const Oracle             oracle(name);
+        const auto               tokens  = oracle.ids("input_ids");
+        const auto               T       = static_cast<int64_t>(tokens.size());
+        const auto               engine  = load(name, "f32", exact_params());
+        const int64_t            H       = engine->info().n_head;
+        const std::vector<float> attn    = oracle.floats("attn"); // [L, H, T, T]
+        ForwardRequest           request = whole_request(tokens);
+        request.selection                = {{1, 2}, {0, 3, 5, 6}, {{0}, {1, 2, 3}, {5, 6, 7}}};
+        std::vector<int32_t> positions(tokens.size());
+        std::iota(positions.begin(), positions.end(), 0);
+        for (int32_t il = 0; il < engine->info().n_layer; il++) {
+            const auto first = attn.begin() + static_cast<ptrdiff_t>(il * H * T * T);
+            const Seen whole{{H, T, T}, {first, first + static_cast<ptrdiff_t>(H * T * T)}};
+            for (TapReduce reduce : {TapReduce::none, TapReduce::heads, TapReduce::received, TapReduce::regions}) {
+                const TapPoint point{Tap::pattern, il, reduce};
+                const Seen     expected = reduced(whole, reduce, request.selection, positions, positions);
+                const Seen     actual   = observe(*engine, request, {point}).at(tap_key(point));
+                CHECK(actual.shape == expected.shape);
+                CHECK(max_abs_diff(actual.data, expected.data) <= 1e-5);
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #include "buoy/error.h"
 #include "engine/context-length.h"
 #include "engine/row-summary.h"
+#include "engine/tap-request.h"
 #include "io/printable.h"
 #include "model/arch.h"
 #include "model/loader.h"
@@ -282,11 +283,8 @@ void LlamaEngine::check(const ForwardRequest & request) const {
     }
 }
 
-void LlamaEngine::check_taps(const ForwardRequest & request) const {
+void LlamaEngine::check_observable(const ForwardRequest & request) const {
     for (const TapPoint & point : request.taps) {
-        if (point.layer < 0 || point.layer >= info_.n_layer) {
-            fail("layer ", point.layer, " does not exist, the model has layers 0 to ", info_.n_layer - 1);
-        }
         if (point.tap != Tap::resid_post && params_.flash != FlashAttention::off) {
             fail(tap_name(point.tap, point.layer),
                  " cannot be observed through libllama with flash attention; use -fa off");
@@ -296,22 +294,25 @@ void LlamaEngine::check_taps(const ForwardRequest & request) const {
             fail(tap_name(point.tap, point.layer), " cannot be observed while K is stored as q8_0; use f16 or f32");
         }
     }
-    if (!request.taps.empty() && !request.sink) {
-        fail("taps were asked for without a sink to take them");
-    }
 }
 
 const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
     check(request);
-    check_taps(request);
+    check_taps(request, info_, request.tokens.size());
+    check_observable(request);
+    if (!request.edits.empty() || !request.probed.empty()) {
+        fail("edits of the attention need an architecture of our own (", known_names(), "), and ",
+             in_quotes(info_.arch), " runs through libllama");
+    }
 
     const auto    T      = static_cast<int32_t>(request.tokens.size());
     const int32_t first  = first_position(request);
     const bool    store  = request.kv == KvUse::store;
     const bool    output = request.output != OutputKind::none && !request.rows.empty();
     // The last block drops the rows that nobody asked for, but a tap shows all of them.
-    const bool all_rows =
-        std::count(request.taps.begin(), request.taps.end(), TapPoint{Tap::resid_post, info_.n_layer - 1}) > 0;
+    const bool all_rows = std::any_of(request.taps.begin(), request.taps.end(), [this](const TapPoint & point) {
+        return point.tap == Tap::resid_post && point.layer == info_.n_layer - 1;
+    });
 
     llama_context * context = store ? stored_context(first) : plain_context(T);
     const int32_t   chunk   = store ? static_cast<int32_t>(llama_n_batch(context)) : T;
@@ -329,7 +330,7 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
     result_.logits.assign(request.output == OutputKind::logits ? n_out * V : 0, 0.0f);
     result_.summaries.assign(request.output == OutputKind::summary ? n_out : 0, {});
 
-    taps_.begin(request.taps, T, store ? first + T : T);
+    taps_.begin(request, first, T, store ? first + T : T);
     for (int32_t at = 0; at < T; at += chunk) {
         compute(context, request, at, std::min(chunk, T - at));
         if (output) {
@@ -337,7 +338,7 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
         }
     }
     stored_n_ = store ? first + T : stored_n_;
-    taps_.deliver(request.sink);
+    taps_.end();
     stats_.n_forward++;
     stats_.n_tokens += static_cast<int64_t>(request.tokens.size());
     return result_;
@@ -361,6 +362,7 @@ void LlamaEngine::compute(llama_context * context, const ForwardRequest & reques
     } catch (const std::exception & error) {
         fail_runtime(printable(path_), ": the forward pass failed in libllama: ", printable(error.what()));
     }
+    taps_.end_chunk();
     if (status != 0) {
         fail_runtime(printable(path_),
                      ": the forward pass failed in libllama: ", printable(scope.error_or(concat("status ", status))));

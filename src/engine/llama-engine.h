@@ -26,7 +26,7 @@ private:
     void    load(const GgufFile & file, const ModelParams & params);
     void    read_info(const GgufFile & file);
     void    check(const ForwardRequest & request) const;
-    void    check_taps(const ForwardRequest & request) const;
+    void    check_observable(const ForwardRequest & request) const;
     int32_t first_position(const ForwardRequest & request) const;
 
     LlamaContextPtr make_context(int32_t n_ctx, int32_t n_batch, bool store);

@@ -1,6 +1,7 @@
 #include "engine/llama-taps.h"
 
 #include "buoy/error.h"
+#include "engine/tap-reduce.h"
 
 #include <ggml-backend.h>
 
@@ -35,14 +36,24 @@ void check_columns(const ggml_tensor * tensor, int64_t n) {
 
 } // namespace
 
-void LlamaTaps::begin(const std::vector<TapPoint> & points, int64_t n_rows, int64_t n_keys) {
+void LlamaTaps::begin(const ForwardRequest & request, int32_t position_first, int64_t n_rows, int64_t n_keys) {
     records_.clear();
-    for (const TapPoint & point : points) {
-        records_.push_back({point, {}, {}});
+    for (const TapPoint & point : request.taps) {
+        Record * record = find(point.tap, point.layer);
+        if (record == nullptr) {
+            records_.push_back({point.tap, point.layer, {}, {}, {}, false});
+            record = &records_.back();
+        }
+        const TapReduce reduce = point.tap == Tap::pattern ? point.reduce : TapReduce::none;
+        if (std::find(record->reductions.begin(), record->reductions.end(), reduce) == record->reductions.end()) {
+            record->reductions.push_back(reduce);
+        }
     }
-    n_rows_ = n_rows;
-    n_keys_ = n_keys;
-    error_  = nullptr;
+    request_        = &request;
+    position_first_ = position_first;
+    n_rows_         = n_rows;
+    n_keys_         = n_keys;
+    error_          = nullptr;
 }
 
 void LlamaTaps::begin_chunk(int64_t row_first, int64_t n_rows) {
@@ -50,16 +61,41 @@ void LlamaTaps::begin_chunk(int64_t row_first, int64_t n_rows) {
     chunk_n_rows_ = n_rows;
 }
 
-void LlamaTaps::deliver(const TapSink & sink) {
+void LlamaTaps::end_chunk() const {
     if (error_) {
         std::rethrow_exception(error_);
     }
-    for (const Record & record : records_) {
-        if (record.data.empty()) {
-            fail("the model has no ", tap_name(record.point.tap, record.point.layer), " that libllama would show");
+}
+
+void LlamaTaps::end() {
+    for (Record & record : records_) {
+        if (record.data.empty() && !record.delivered) {
+            fail("the model has no ", tap_name(record.tap, record.layer), " that libllama would show");
         }
-        sink({record.point, 0, record.shape, record.data.data()});
+        deliver(record);
     }
+}
+
+void LlamaTaps::deliver(Record & record) {
+    if (record.delivered) {
+        return;
+    }
+    const TapSelection & selection = request_->selection;
+    const bool           sliced    = (record.tap == Tap::pattern || record.tap == Tap::attn_scores) &&
+                        !(selection.heads.empty() && selection.rows.empty());
+    for (const TapReduce reduce : record.reductions) {
+        const TapPoint point{record.tap, record.layer, reduce};
+        if (reduce == TapReduce::none && !sliced) {
+            request_->sink({point, 0, record.shape, record.data.data()});
+            continue;
+        }
+        const int32_t key_first = position_first_ + static_cast<int32_t>(n_rows_ - n_keys_); // keys end where rows do
+        const ReducedTap reduced =
+            reduce_tap(record.data.data(), record.shape, reduce, selection, position_first_, key_first);
+        request_->sink({point, 0, reduced.shape, reduced.data.data()});
+    }
+    record.delivered = true;
+    record.data      = {};
 }
 
 LlamaTaps::Node LlamaTaps::name_node(const std::string & name, int32_t & layer) {
@@ -83,9 +119,8 @@ LlamaTaps::Node LlamaTaps::name_node(const std::string & name, int32_t & layer) 
 }
 
 LlamaTaps::Record * LlamaTaps::find(Tap tap, int32_t layer) {
-    const auto found = std::find_if(records_.begin(), records_.end(), [&](const Record & record) {
-        return record.point == TapPoint{tap, layer};
-    });
+    const auto found = std::find_if(records_.begin(), records_.end(),
+                                    [&](const Record & record) { return record.tap == tap && record.layer == layer; });
     return found == records_.end() ? nullptr : &*found;
 }
 
@@ -118,27 +153,42 @@ bool LlamaTaps::on_node(ggml_tensor * node, bool ask, void * self) {
 }
 
 void LlamaTaps::observe(Node node, int32_t layer, const ggml_tensor * tensor) {
-    const bool is_product = node == Node::scores && tensor->op == GGML_OP_MUL_MAT;
-    if (Record * record = find(Tap::rot_k, layer); record && is_product) {
-        take_heads(*record, tensor->src[0], true);
+    const auto take_if_wanted = [&](Tap tap, const ggml_tensor * source) {
+        if (Record * record = find(tap, layer)) {
+            take(*record, source);
+        }
+    };
+    switch (node) {
+        case Node::scores:
+            if (tensor->op == GGML_OP_MUL_MAT) {
+                take_if_wanted(Tap::rot_k, tensor->src[0]);
+                take_if_wanted(Tap::rot_q, tensor->src[1]);
+            }
+            if (find(Tap::attn_scores, layer)) {
+                take_raw_scores(tensor);
+            }
+            break;
+        case Node::soft_max:
+            take_if_wanted(Tap::attn_scores, tensor);
+            take_if_wanted(Tap::pattern, tensor);
+            break;
+        case Node::context: take_if_wanted(Tap::v, tensor->src[0]); break;
+        case Node::block_out: take_if_wanted(Tap::resid_post, tensor); break;
+        case Node::other: break;
     }
-    if (Record * record = find(Tap::rot_q, layer); record && is_product) {
-        take_heads(*record, tensor->src[1], false);
+}
+
+void LlamaTaps::take(Record & record, const ggml_tensor * tensor) {
+    switch (record.tap) {
+        case Tap::attn_scores: take_scores(record, tensor); break;
+        case Tap::pattern: take_pattern(record, tensor); break;
+        case Tap::rot_q: take_heads(record, tensor, false); break;
+        case Tap::rot_k: take_heads(record, tensor, true); break;
+        case Tap::v: take_values(record, tensor); break;
+        case Tap::resid_post: take_residual(record, tensor); break;
     }
-    if (find(Tap::attn_scores, layer) && node == Node::scores) {
-        take_raw_scores(tensor);
-    }
-    if (Record * record = find(Tap::attn_scores, layer); record && node == Node::soft_max) {
-        take_scores(*record, tensor);
-    }
-    if (Record * record = find(Tap::pattern, layer); record && node == Node::soft_max) {
-        take_pattern(*record, tensor);
-    }
-    if (Record * record = find(Tap::v, layer); record && node == Node::context) {
-        take_values(*record, tensor->src[0]);
-    }
-    if (Record * record = find(Tap::resid_post, layer); record && node == Node::block_out) {
-        take_residual(*record, tensor);
+    if (chunk_n_rows_ == n_rows_) { // nothing will be added, and its memory is wanted for the next layer's
+        deliver(record);
     }
 }
 
