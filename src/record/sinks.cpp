@@ -1,4 +1,5 @@
 #include "buoy/edit.h"
+#include "record/columns.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,8 @@ std::vector<double> mean_over_heads(const float * received, size_t n_head, size_
     return columns;
 }
 
+} // namespace
+
 std::vector<size_t> columns_above(const std::vector<double> & columns, double epsilon) {
     const auto n    = static_cast<double>(columns.size());
     double     mean = 0.0, square = 0.0;
@@ -34,8 +37,6 @@ std::vector<size_t> columns_above(const std::vector<double> & columns, double ep
     }
     return found;
 }
-
-} // namespace
 
 std::vector<size_t> find_sinks(const float * received, size_t n_head, size_t n_keys, float epsilon) {
     return columns_above(mean_over_heads(received, n_head, n_keys), static_cast<double>(epsilon));

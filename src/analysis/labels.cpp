@@ -1,0 +1,42 @@
+#include "analysis/labels.h"
+
+#include "figure/text.h"
+
+namespace buoy::analysis {
+
+std::vector<std::string> token_labels(const Recording & recording) {
+    std::vector<std::string> labels;
+    for (const std::string & piece : recording.pieces()) {
+        labels.push_back(figure::token_label(piece));
+    }
+    return labels;
+}
+
+std::string positions_text(const Recording & recording, const std::vector<size_t> & positions) {
+    constexpr size_t n_max = 6;
+    std::string      out;
+    for (size_t i = 0; i < positions.size() && i < n_max; i++) {
+        out += (out.empty() ? "" : ", ") + std::to_string(positions[i]) + " " +
+               figure::token_label(recording.pieces()[positions[i]]);
+    }
+    return out + (positions.size() > n_max ? ", … " + std::to_string(positions.size()) + " in all" : "");
+}
+
+std::vector<figure::Separator> answer_separator(const Recording & recording) {
+    if (recording.n_prompt() == 0 || recording.n_prompt() >= recording.n_positions()) {
+        return {};
+    }
+    return {{recording.n_prompt(), "answer"}};
+}
+
+std::string layers_text(const std::vector<int32_t> & layers) {
+    if (layers.size() == 1) {
+        return "layer " + std::to_string(layers[0]);
+    }
+    return "mean of " + std::to_string(layers.size()) + " layers, " + std::to_string(layers.front()) + " to " +
+           std::to_string(layers.back());
+}
+
+std::string base_name(const std::string & path) { return path.substr(path.rfind('/') + 1); }
+
+} // namespace buoy::analysis

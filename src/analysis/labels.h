@@ -1,0 +1,25 @@
+#pragma once
+
+#include "analysis/recording.h"
+#include "figure/figure.h"
+
+#include <string>
+#include <vector>
+
+namespace buoy::analysis {
+
+// The finished sequence's pieces as labels of an axis.
+std::vector<std::string> token_labels(const Recording & recording);
+
+// "0 <s> · 7 ," for a few positions, "…" for more.
+std::string positions_text(const Recording & recording, const std::vector<size_t> & positions);
+
+// Where the answer begins, as a line between the columns of a map of positions.
+std::vector<figure::Separator> answer_separator(const Recording & recording);
+
+// "layer 3", "mean of 12 layers, 0 to 11"
+std::string layers_text(const std::vector<int32_t> & layers);
+
+std::string base_name(const std::string & path);
+
+} // namespace buoy::analysis

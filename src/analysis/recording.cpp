@@ -1,0 +1,242 @@
+#include "analysis/recording.h"
+
+#include "analysis/labels.h"
+#include "analysis/meta-reader.h"
+#include "buoy/error.h"
+#include "io/json-file.h"
+#include "io/printable.h"
+#include "record/record-choice.h"
+#include "record/record-member.h"
+
+#include <algorithm>
+#include <array>
+
+namespace buoy::analysis {
+
+namespace {
+
+constexpr int format_version = 1;
+
+const char * flag_word(Tap tap) {
+    switch (tap) {
+        case Tap::attn_scores: return "scores";
+        case Tap::pattern: return "pattern";
+        case Tap::rot_q: return "q";
+        case Tap::rot_k: return "k";
+        case Tap::v: return "v";
+        case Tap::resid_post: return "resid";
+    }
+    return "unknown";
+}
+
+AttentionKind attention_of(const MetaReader & meta) {
+    const std::string name = meta.text({"attention"});
+    for (AttentionKind kind : {AttentionKind::causal, AttentionKind::full, AttentionKind::block_causal}) {
+        if (name == attention_kind_name(kind)) {
+            return kind;
+        }
+    }
+    fail(meta.where(), ": attention ", in_quotes(name), " is unknown");
+}
+
+TapReduce reduce_of(const MetaReader & meta) {
+    const std::string name = meta.text({"recorded", "reduce"});
+    for (TapReduce reduce : {TapReduce::none, TapReduce::heads, TapReduce::received, TapReduce::regions}) {
+        if (name == reduce_name(reduce)) {
+            return reduce;
+        }
+    }
+    fail(meta.where(), ": recorded.reduce ", in_quotes(name), " is unknown");
+}
+
+// Indices of a list in meta.json: ascending, below count.
+std::vector<int32_t> ascending(const MetaReader & meta, std::initializer_list<const char *> keys, size_t count) {
+    std::vector<int32_t> list = meta.integers(keys);
+    for (size_t i = 0; i < list.size(); i++) {
+        if (list[i] < (i == 0 ? 0 : list[i - 1] + 1) || static_cast<size_t>(list[i]) >= count) {
+            fail(meta.where(), ": ", meta.name(keys), " has ", list[i], ", expected ascending numbers below ", count);
+        }
+    }
+    return list;
+}
+
+std::vector<int32_t> read_int32(const NpzReader & file, const std::string & name, const std::vector<int64_t> & shape) {
+    NpyHeader                  header;
+    const std::vector<int64_t> values = file.read_ints(file.get(name), header);
+    if (!shape.empty() && header.shape != shape) {
+        fail(printable(file.path()), ": ", name, ": the shape does not fit what meta.json says");
+    }
+    std::vector<int32_t> out;
+    for (int64_t value : values) {
+        out.push_back(static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX)));
+    }
+    return out;
+}
+
+} // namespace
+
+Recording Recording::open(const std::string & path) {
+    Recording recording(NpzReader::open(path));
+    recording.read_meta();
+    recording.read_arrays();
+    return recording;
+}
+
+void Recording::read_meta() {
+    const std::string file   = printable(path());
+    const NpzMember * member = file_.find("meta.json");
+    if (member == nullptr) {
+        fail(file, ": not a recording: there is no meta.json in it");
+    }
+    meta_ = parse_json(file_.read_text(*member), file + ": meta.json");
+    const MetaReader meta(meta_, file + ": meta.json");
+    if (meta.text({"format"}) != "buoy-recording" || meta.integer({"format_version"}) != format_version) {
+        fail(file, ": not a recording of format version ", format_version);
+    }
+    model_ = meta.text({"model", "name"});
+    if (model_.empty()) {
+        model_ = base_name(meta.text({"model", "path"}));
+    }
+    attention_    = attention_of(meta);
+    block_length_ = meta.has({"model", "block_length"}) ? meta.integer({"model", "block_length"}) : 0;
+    shift_        = meta.boolean({"model", "shift"}) || attention_ == AttentionKind::causal;
+    mask_id_      = meta.integer({"model", "mask_id"});
+    n_prompt_     = meta.count({"n_prompt"});
+    n_positions_  = meta.count({"n_positions"});
+    n_steps_      = meta.count({"n_steps"});
+    pieces_       = meta.texts({"pieces"});
+    if (n_positions_ == 0 || pieces_.size() != n_positions_ || n_prompt_ > n_positions_) {
+        fail(meta.where(), ": ", n_positions_, " positions, ", n_prompt_, " of the prompt, ", pieces_.size(),
+             " pieces do not fit together");
+    }
+    if (meta.has({"special_ids"})) {
+        special_ids_ = meta.integers({"special_ids"});
+    }
+    taps_ = meta.texts({"recorded", "taps"});
+    if (has(Tap::pattern)) {
+        reduce_ = reduce_of(meta);
+    }
+    layers_  = ascending(meta, {"recorded", "layers"}, 100000);
+    steps_   = ascending(meta, {"recorded", "steps"}, n_steps_);
+    regions_ = meta.regions(n_positions_);
+    if (steps_.empty() || layers_.empty()) {
+        fail(file, ": the recording is empty: it has ", steps_.size(), " steps and ", layers_.size(), " layers");
+    }
+}
+
+void Recording::read_arrays() {
+    const auto T = static_cast<int64_t>(n_positions_);
+    tokens_      = read_int32(file_, "tokens.npy", {static_cast<int64_t>(n_steps_) + 1, T});
+    for (int32_t step : steps_) {
+        const std::string    name = rows_name(step);
+        std::vector<int32_t> rows = read_int32(file_, name, {});
+        for (size_t i = 0; i < rows.size(); i++) {
+            if (rows[i] < (i == 0 ? 0 : rows[i - 1] + 1) || rows[i] >= T) {
+                fail(printable(path()), ": ", name, ": position ", rows[i], " among ", T, " is out of place");
+            }
+        }
+        rows_.push_back(std::move(rows));
+    }
+}
+
+int32_t Recording::token(size_t step, size_t position) const { return tokens_.at(step * n_positions_ + position); }
+
+const Region * Recording::region(const std::string & name) const {
+    for (const Region & region : regions_) {
+        if (region.name == name) {
+            return &region;
+        }
+    }
+    return nullptr;
+}
+
+std::vector<int32_t> Recording::unmask_step() const {
+    return read_int32(file_, "unmask_step.npy", {static_cast<int64_t>(n_positions_)});
+}
+
+std::vector<float> Recording::confidence() const {
+    NpyHeader          header;
+    std::vector<float> values = file_.read_floats(file_.get("confidence.npy"), header);
+    if (values.size() != n_steps_ * n_positions_) {
+        fail(printable(path()), ": confidence.npy: the shape does not fit what meta.json says");
+    }
+    return values;
+}
+
+const std::vector<int32_t> & Recording::rows(int32_t step) const {
+    const auto at = std::lower_bound(steps_.begin(), steps_.end(), step);
+    if (at == steps_.end() || *at != step) {
+        fail(printable(path()), ": step ", step, " is not in the recording, which has ", steps_.size(), " steps from ",
+             steps_.front(), " to ", steps_.back());
+    }
+    return rows_[static_cast<size_t>(at - steps_.begin())];
+}
+
+bool Recording::has(Tap tap) const { return std::find(taps_.begin(), taps_.end(), tap_folder(tap)) != taps_.end(); }
+
+void Recording::check_shape(Tap tap, int32_t step, const Array & array, const std::string & name) const {
+    const size_t Q       = rows(step).size();
+    const size_t T       = n_positions_;
+    const auto & s       = array.shape;
+    const auto   is_rank = [&](size_t n) { return s.size() == n && std::find(s.begin(), s.end(), 0u) == s.end(); };
+    bool         fits    = false;
+    switch (tap) {
+        case Tap::pattern:
+            switch (reduce_) {
+                case TapReduce::none: fits = is_rank(3) && s[1] == Q && s[2] <= T; break;
+                case TapReduce::heads: fits = is_rank(2) && s[0] == Q && s[1] <= T; break;
+                case TapReduce::received: fits = is_rank(2) && s[1] <= T; break;
+                case TapReduce::regions: fits = is_rank(2) && s[0] == regions_.size() && s[1] == s[0]; break;
+            }
+            break;
+        case Tap::attn_scores: fits = is_rank(3) && s[1] == Q && s[2] <= T; break;
+        case Tap::rot_q: fits = is_rank(3) && s[1] == Q; break;
+        case Tap::rot_k: fits = is_rank(3) && s[1] <= T; break;
+        case Tap::v: fits = is_rank(2) && s[1] <= T; break;
+        case Tap::resid_post: fits = is_rank(2) && s[0] == Q; break;
+    }
+    if (!fits) {
+        std::string shape;
+        for (size_t extent : s) {
+            shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+        }
+        fail(printable(path()), ": ", name, ": shape [", shape, "] does not fit ", Q, " query rows of ", T,
+             " positions");
+    }
+}
+
+Array Recording::read(Tap tap, int32_t step, int32_t layer) const {
+    const std::string name = tap_member_name(tap, step, layer);
+    NpyHeader         header;
+    Array             array;
+    array.values = file_.read_floats(file_.get(name), header);
+    array.shape.assign(header.shape.begin(), header.shape.end());
+    check_shape(tap, step, array, name);
+    return array;
+}
+
+void Recording::need(Tap tap, const std::string & metric) const {
+    if (!has(tap)) {
+        std::string found;
+        for (const std::string & folder : taps_) {
+            found += (found.empty() ? "" : ", ") + folder;
+        }
+        fail(printable(path()), ": ", metric, " needs the tap ", flag_word(tap), ", the recording has ",
+             printable(found), "; record with --attn-taps that names ", flag_word(tap));
+    }
+}
+
+void Recording::need_reduce(std::initializer_list<TapReduce> any, const std::string & metric) const {
+    need(Tap::pattern, metric);
+    if (std::find(any.begin(), any.end(), reduce_) != any.end()) {
+        return;
+    }
+    std::string names;
+    for (TapReduce reduce : any) {
+        names += (names.empty() ? "" : " or ") + std::string(reduce_name(reduce));
+    }
+    fail(printable(path()), ": ", metric, " can't be had from patterns reduced to ", reduce_name(reduce_),
+         "; record with --attn-reduce ", names);
+}
+
+} // namespace buoy::analysis

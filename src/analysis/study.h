@@ -1,0 +1,99 @@
+#pragma once
+
+#include "analysis/anchors.h"
+#include "analysis/recording.h"
+#include "analysis/table.h"
+#include "buoy/edit.h"
+#include "figure/figure.h"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace buoy::analysis {
+
+using Json = nlohmann::ordered_json;
+
+// What is asked of recordings; each metric uses what concerns it.
+struct StudyOptions {
+    std::vector<std::string>  paths;
+    std::vector<std::string>  labels; // instead of the models' names, one for each path; empty: none
+    IndexRanges               layers; // empty: all recorded
+    std::optional<int32_t>    step;
+    std::optional<int32_t>    head; // qk: of the maps; the mean of all otherwise
+    std::optional<AnchorRule> rule;
+    std::string               gold       = "gold"; // name of a region
+    double                    min_recall = 50;     // retrieval: percent, answers at or below are left out
+    uint32_t                  seed       = 0;      // of the bootstrap
+};
+
+// The result of a metric in every form in which it is shown.
+struct Findings {
+    std::vector<Table>       tables; // to be read
+    Table                    data;   // for CSV
+    Json                     json;
+    figure::Figure           figure;
+    std::vector<std::string> notes; // what a reader must know, one line each
+};
+
+// One number of a metric: its name in JSON and CSV, and how it is shown.
+struct Quantity {
+    std::string name;
+    std::string label;
+    int         digits  = 3;
+    bool        percent = false; // a fraction that is shown in percent
+};
+
+// What a metric says of one recording: its quantities by layer, and overall.
+struct Measured {
+    std::string                      path;
+    std::string                      model;
+    std::vector<int32_t>             layers;
+    std::vector<std::vector<double>> by_layer;                // [quantity][layer]
+    std::vector<double>              overall;                 // [quantity]
+    Json                             detail = Json::object(); // merged into the recording's JSON
+};
+
+struct Metric {
+    std::string           name;
+    std::vector<Quantity> quantities;
+    std::vector<Quantity> overall; // those of Measured::overall
+};
+
+// Calls the function for each recording in turn; only one is open at a time. Sets path and model.
+template <typename Measure> std::vector<Measured> measure_each(const StudyOptions & options, const Measure & measure) {
+    std::vector<Measured> out;
+    for (size_t i = 0; i < options.paths.size(); i++) {
+        const Recording recording = Recording::open(options.paths[i]);
+        Measured        measured  = measure(recording);
+        measured.path             = options.paths[i];
+        measured.model            = options.labels.empty() ? recording.model() : options.labels.at(i);
+        out.push_back(std::move(measured));
+    }
+    return out;
+}
+
+// The measured recordings of each model, in the order of their first appearance.
+struct Group {
+    std::string                   model;
+    std::vector<const Measured *> measured;
+    std::vector<int32_t>          layers; // of all of them
+
+    Spread              layer_spread(size_t quantity, int32_t layer) const;
+    std::vector<double> overall(size_t quantity) const; // one per recording
+};
+
+std::vector<Group> group_by_model(const std::vector<Measured> & measured);
+
+// Tables, CSV and JSON of a metric by layer and overall; charts are the caller's.
+Findings report(const Metric & metric, const std::vector<Measured> & measured, const StudyOptions & options);
+
+// One quantity by layer, a line with a band (mean ± deviation) for each model.
+figure::LineChart layer_chart(const Quantity & quantity, size_t index, const std::vector<Group> & groups);
+
+// NaN is null, -0 is 0.
+Json numbers(const std::vector<double> & values);
+
+} // namespace buoy::analysis
