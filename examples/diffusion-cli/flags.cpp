@@ -76,7 +76,7 @@ std::string wrapped(const std::string & text, size_t column, size_t width) {
 std::string escaped_for_table(const std::string & text) {
     std::string out;
     for (char c : text) {
-        out += (c == '|' ? "\\" : "") + std::string(1, c);
+        out += (c == '|' || c == '\\' ? "\\" : "") + std::string(1, c);
     }
     return out;
 }
