@@ -1,0 +1,77 @@
+// The Python package against files that our own code wrote.
+
+#include "support/cli.h"
+#include "support/gguf-bytes.h"
+#include "support/hf-dir.h"
+#include "support/paths.h"
+#include "support/python.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+using namespace buoy::test;
+
+namespace {
+
+bool ready() {
+    if (numpy_python().empty()) {
+        MESSAGE("skipped: no Python with numpy");
+        return false;
+    }
+    return true;
+}
+
+const std::string import_package = "import sys, json\nsys.path.insert(0, '" BUOY_SOURCE_DIR "/gguf-py')\n"
+                                   "sys.dont_write_bytecode = True\n"
+                                   "from buoy_gguf import *\n";
+
+} // namespace
+
+TEST_CASE("gguf-py: a model's header and weights") {
+    if (!ready()) {
+        return;
+    }
+    const nlohmann::json json = nlohmann::json::parse(run_python(import_package + R"(
+m = read_gguf(sys.argv[1])
+t = m.tensors["token_embd.weight"]
+print(json.dumps({"arch": m.keys["general.architecture"], "layers": m.keys["llada.block_count"],
+                  "tokens": len(m.keys["tokenizer.ggml.tokens"]), "types": str(m.keys["tokenizer.ggml.token_type"].dtype),
+                  "shape": t.shape, "type": t.type, "offset": t.offset,
+                  "first": float(m.array("token_embd.weight")[0, 0]), "n": len(m.tensors)}))
+)",
+                                                                 {tiny_model("llada")}));
+    const GgufBytes      file = parse_gguf(read_file(tiny_model("llada")));
+    CHECK(json["arch"] == "llada");
+    CHECK(json["layers"] == 1);
+    CHECK(json["n"] == file.tensors.size());
+    CHECK(json["shape"] == nlohmann::json({320, 32}));
+    CHECK(json["type"] == "F32");
+    CHECK(json["types"] == "int32");
+    float first = 0.0f;
+    std::memcpy(&first, read_file(tiny_model("llada")).data() + json["offset"].get<size_t>(), sizeof(first));
+    CHECK(json["first"].get<float>() == first);
+}
+
+TEST_CASE("gguf-py: every value type, and files that are none") {
+    if (!ready()) {
+        return;
+    }
+    const std::string sample = gguf_sample().build();
+    const std::string path   = write_file(temp_dir(), "sample.gguf", sample);
+    const std::string out    = run_python(import_package + R"(
+m = read_gguf(sys.argv[1])
+print(len(m.keys), len(m.tensors))
+data = open(sys.argv[1], "rb").read()
+for cut in [b"", b"GGUF", b"FUGG" + data[4:]] + [data[:n] for n in range(4, min(len(data), 1500), 7)]:
+    open(sys.argv[2], "wb").write(cut)
+    try:
+        m = read_gguf(sys.argv[2])
+        assert len(cut) > 500, len(cut)
+    except GgufError:
+        pass
+)",
+                                          {path, temp_dir() + "/cut.gguf"});
+    CHECK(out ==
+          std::to_string(gguf_sample().pairs.size()) + " " + std::to_string(gguf_sample().tensors.size()) + "\n");
+}
