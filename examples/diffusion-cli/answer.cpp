@@ -19,7 +19,7 @@ bool is_end(const buoy::GenerateParams & params, int32_t id) {
 }
 
 buoy::Generation generate_by_diffusion(const Session & session, const std::vector<int32_t> & prompt,
-                                       buoy::GenerateParams params) {
+                                       buoy::GenerateParams params, const Attach & attach) {
     const int32_t mask_id  = session.engine.info().traits.mask_id;
     const int64_t n_masked = std::count(prompt.begin(), prompt.end(), mask_id);
     const int64_t total    = n_masked + params.n_predict;
@@ -38,11 +38,12 @@ buoy::Generation generate_by_diffusion(const Session & session, const std::vecto
         }
         return !interrupted();
     };
+    attach(params);
     return buoy::generate(session.engine, prompt, params);
 }
 
 buoy::Generation generate_token_by_token(const Session & session, const std::vector<int32_t> & prompt,
-                                         buoy::GenerateParams params, Printed printed) {
+                                         buoy::GenerateParams params, Printed printed, const Attach & attach) {
     buoy::TextStream stream(session.vocab);
     auto             reading  = std::make_unique<Progress>("prompt");
     auto             progress = printed == Printed::nothing ? std::make_unique<Progress>("generating") : nullptr;
@@ -59,6 +60,7 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
         }
         return !interrupted();
     };
+    attach(params);
     buoy::Generation out = buoy::generate(session.engine, prompt, params);
     reading.reset();
     if (printed == Printed::text) {
@@ -69,13 +71,13 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
 
 } // namespace
 
-Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed) {
+Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach) {
     Answer out;
     out.params           = session.options.generate;
     out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.engine.n_ctx());
     const bool diffusion = session.engine.info().traits.is_diffusion();
-    out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params)
-                                     : generate_token_by_token(session, prompt, out.params, printed);
+    out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params, attach)
+                                     : generate_token_by_token(session, prompt, out.params, printed, attach);
     out.text             = session.vocab.decode(out.generation.tokens);
     if (diffusion && printed == Printed::text) {
         print_text(out.text + "\n");

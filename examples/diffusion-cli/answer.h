@@ -4,6 +4,7 @@
 #include "buoy/vocab.h"
 #include "options.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,11 @@ enum class Printed {
     nothing, // the caller will
 };
 
+// Adds to the parameters of a generation what looks at it or changes it.
+using Attach = std::function<void(buoy::GenerateParams &)>;
+
 // Generates, with a bar or the visual mode on stderr, until done or interrupted.
-Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed);
+Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach);
 
 // One line: where the time went.
 std::string timings_text(const Session & session, const buoy::Generation & generation);

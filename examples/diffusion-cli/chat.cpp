@@ -1,5 +1,6 @@
 #include "chat.h"
 
+#include "attn-run.h"
 #include "buoy/error.h"
 #include "interrupt.h"
 #include "io/printable.h"
@@ -135,7 +136,9 @@ private:
             history_.pop_back();
             return;
         }
-        const Answer out = answer(session_, prompt, Printed::text);
+        AttnRun      attn(session_, console_, {prompt, history_}, ++n_asked_);
+        const Answer out = answer(session_, prompt, Printed::text, attn.attach());
+        attn.finish(out.generation.steps.size());
         history_.push_back({"assistant", out.text});
         if (session_.options.verbose) {
             console_.log(buoy::LogLevel::info, timings_text(session_, out.generation));
@@ -177,6 +180,7 @@ private:
     const bool                     on_terminal_;
     LineReader                     reader_;
     std::vector<buoy::ChatMessage> history_;
+    int                            n_asked_ = 0;
 };
 
 } // namespace

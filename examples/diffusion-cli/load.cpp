@@ -5,7 +5,6 @@
 #include "interrupt.h"
 #include "io/printable.h"
 #include "progress.h"
-#include "prompt.h"
 
 #include <algorithm>
 #include <limits>
@@ -55,7 +54,7 @@ Request make_request(const Options & options, const buoy::Vocab & vocab) {
                    " has no mask token; only diffusion models fill gaps");
     } else {
         request.infill.emplace(vocab, vocab.mask(), read_prompt(options));
-        request.prompt = request.infill->tokens();
+        request.prompt.tokens = request.infill->tokens();
     }
     return request;
 }

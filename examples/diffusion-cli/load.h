@@ -4,6 +4,7 @@
 #include "buoy/vocab.h"
 #include "console.h"
 #include "options.h"
+#include "prompt.h"
 #include "text/infill.h"
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 // What there is to generate from; nothing for a chat.
 struct Request {
     std::optional<buoy::Infill> infill;
-    std::vector<int32_t>        prompt;
+    Prompt                      prompt;
 };
 
 Request make_request(const Options & options, const buoy::Vocab & vocab);

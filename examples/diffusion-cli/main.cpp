@@ -1,4 +1,5 @@
 #include "answer.h"
+#include "attn-run.h"
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "buoy/version.h"
@@ -67,58 +68,84 @@ int write_frequencies(const Options & options) {
     return 0;
 }
 
-int write_logits(const Options & options, buoy::Engine & engine, const std::vector<int32_t> & prompt) {
-    if (prompt.empty()) {
+int write_logits(const Session & session, const Console & console, const Prompt & prompt) {
+    const auto n_tokens = static_cast<int64_t>(prompt.tokens.size());
+    if (n_tokens == 0) {
         buoy::fail("--logits-out: the prompt is empty");
     }
+    AttnRun              attn(session, console, prompt);
     buoy::ForwardRequest request;
-    request.tokens = prompt;
-    request.rows.resize(prompt.size());
+    request.tokens = prompt.tokens;
+    request.rows.resize(prompt.tokens.size());
     std::iota(request.rows.begin(), request.rows.end(), 0);
-    const buoy::ForwardResult & result = engine.forward(request);
+    attn.prepare_pass(request);
+    const buoy::ForwardResult & result = session.engine.forward(request);
     if (interrupted()) {
         return exit_interrupted;
     }
-    buoy::write_npy(options.logits_out, {static_cast<int64_t>(prompt.size()), engine.info().n_vocab}, result.logits);
+    attn.finish_pass(prompt.tokens);
+    buoy::write_npy(session.options.logits_out, {n_tokens, session.engine.info().n_vocab}, result.logits);
     return 0;
 }
 
-void print_json(const Session & session, const Answer & out) {
-    const buoy::Generation &     generation = out.generation;
-    const buoy::ModelInfo &      info       = session.engine.info();
-    const nlohmann::ordered_json json       = {
-              {"text", out.text},
-              {"prompt_tokens", generation.prompt},
-              {"tokens", generation.tokens},
-              {"steps", buoy::steps_json(generation.steps)},
-              {"forwards", generation.n_forward},
-              {"seed", session.options.generate.seed},
-              {"ended", generation.ended},
-              {"stopped", generation.stopped},
-              {"model", buoy::model_json(info)},
-              {"settings", buoy::settings_json(info, session.options.engine, out.params)},
-              {"timings",
-               {{"load_ms", session.load_ms},
-                {"prompt_ms", generation.prompt_ms},
-                {"decode_ms", generation.decode_ms},
-                {"tokens_per_s", buoy::tokens_per_second(generation)}}},
-              {"version", buoy::version()},
+void print_json(const Session & session, const Answer & out, const AttnRun & attn, const Compared & compared) {
+    const buoy::Generation & generation = out.generation;
+    const buoy::ModelInfo &  info       = session.engine.info();
+    nlohmann::ordered_json   json       = {
+                {"text", out.text},
+                {"prompt_tokens", generation.prompt},
+                {"tokens", generation.tokens},
+                {"steps", buoy::steps_json(generation.steps)},
+                {"forwards", generation.n_forward},
+                {"seed", session.options.generate.seed},
+                {"ended", generation.ended},
+                {"stopped", generation.stopped},
+                {"model", buoy::model_json(info)},
+                {"settings", buoy::settings_json(info, session.options.engine, out.params)},
+                {"timings",
+                 {{"load_ms", session.load_ms},
+                  {"prompt_ms", generation.prompt_ms},
+                  {"decode_ms", generation.decode_ms},
+                  {"tokens_per_s", buoy::tokens_per_second(generation)}}},
+                {"version", buoy::version()},
     };
+    if (!attn.recording_json().is_null()) {
+        json["recording"] = attn.recording_json();
+    }
+    if (!attn.edit_json().is_null()) {
+        json["edit"] = attn.edit_json();
+        json["edit"].update(compared.json);
+    }
     print_text(buoy::json_line(json));
 }
 
 // One prompt, one text.
-int run_once(const Session & session, const Console & console, const std::vector<int32_t> & prompt,
-             const std::optional<buoy::Infill> & infill) {
+int run_once(const Session & session, const Console & console, const Request & request) {
     const Options & options = session.options;
-    Answer          out     = answer(session, prompt, options.json || infill ? Printed::nothing : Printed::text);
-    if (infill) {
-        out.text = infill->filled(session.vocab, out.generation.sequence);
+    const auto &    infill  = request.infill;
+    AttnRun         attn(session, console, request.prompt);
+    const auto      make_answer = [&](Printed printed, const Attach & attach) {
+        Answer made = answer(session, request.prompt.tokens, printed, attach);
+        made.text   = infill ? infill->filled(session.vocab, made.generation.sequence) : made.text;
+        return made;
+    };
+    Answer unedited;
+    if (options.attn.compare) {
+        unedited = make_answer(Printed::nothing, [](buoy::GenerateParams &) {});
+        if (unedited.generation.stopped) {
+            return exit_interrupted; // nothing to compare it with
+        }
     }
+    const Answer out = make_answer(options.json || infill ? Printed::nothing : Printed::text, attn.attach());
+    attn.finish(out.generation.steps.size());
+    const Compared compared = options.attn.compare ? compare_answers(unedited, out) : Compared();
     if (options.json) {
-        print_json(session, out);
+        print_json(session, out, attn, compared);
     } else if (infill) {
         print_text(out.text + (!out.text.empty() && out.text.back() == '\n' ? "" : "\n"));
+    }
+    if (options.attn.compare && !options.json) {
+        console.log(buoy::LogLevel::notice, compared.line);
     }
     if (options.perf) {
         console.log(buoy::LogLevel::notice, timings_text(session, out.generation));
@@ -134,10 +161,11 @@ std::string model_line(const buoy::ModelInfo & info, size_t n_prompt, int32_t n_
 }
 
 int load_and_run(Options & options, const Console & console) {
-    const auto        begin   = std::chrono::steady_clock::now();
-    const buoy::Vocab vocab   = buoy::Vocab::load(options.model.path);
-    const Request     request = make_request(options, vocab);
-    complete(options, vocab, request.prompt.size());
+    const auto        begin    = std::chrono::steady_clock::now();
+    const buoy::Vocab vocab    = buoy::Vocab::load(options.model.path);
+    const Request     request  = make_request(options, vocab);
+    const size_t      n_tokens = request.prompt.tokens.size();
+    complete(options, vocab, n_tokens);
     const std::unique_ptr<buoy::Engine> engine = load_engine(options);
     if (!engine) {
         return exit_interrupted;
@@ -146,23 +174,22 @@ int load_and_run(Options & options, const Console & console) {
     if (options.infill && !info.traits.is_diffusion()) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
     }
-    options.engine.n_ctx = engine->n_ctx();
+    options.engine.n_ctx      = engine->n_ctx();
+    const auto    since_begin = std::chrono::steady_clock::now() - begin;
+    const Session session  = {options, vocab, *engine, std::chrono::duration<double, std::milli>(since_begin).count()};
+    const auto    n_prompt = static_cast<int64_t>(n_tokens);
     if (!options.logits_out.empty()) {
-        warn(options, console, info, static_cast<int64_t>(request.prompt.size()));
-        return write_logits(options, *engine, request.prompt);
+        warn(options, console, info, n_prompt);
+        return write_logits(session, console, request.prompt);
     }
     buoy::check_params(options.generate, info);
-    const int64_t n_prompt = static_cast<int64_t>(request.prompt.size());
     warn(options, console, info,
-         options.chat ? engine->n_ctx()
-                      : n_prompt + buoy::answer_length(options.generate, request.prompt.size(), engine->n_ctx()));
-    console.log(buoy::LogLevel::info, model_line(info, request.prompt.size(), engine->n_ctx()));
-    const std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
-    const Session                                   session = {options, vocab, *engine, loading.count()};
+         options.chat ? engine->n_ctx() : n_prompt + buoy::answer_length(options.generate, n_tokens, engine->n_ctx()));
+    console.log(buoy::LogLevel::info, model_line(info, n_tokens, engine->n_ctx()));
     if (options.chat) {
         return chat(session, console, read_prompt(options));
     }
-    return run_once(session, console, request.prompt, request.infill);
+    return run_once(session, console, request);
 }
 
 int run(int argc, char ** argv) {

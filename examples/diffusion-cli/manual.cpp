@@ -65,8 +65,20 @@ writes an end token into it.
 | `settings` | what the run was made with; `null` where the model decides |
 | `timings` | `load_ms`, `prompt_ms`, `decode_ms`, `tokens_per_s` (an autoregressive run's first token belongs to its prompt) |
 | `version` | of the program |
+| `recording` | with `--attn-dump`: `path`, `bytes`, and `steps` that are complete |
+| `edit` | with `--attn-edit`: `specs` and what each was `applied` to; with `--attn-edit-compare` also `unedited` (`text`, `tokens`), `changed_tokens`, `first_changed_position`, `same_text`, `confidence` |
 
 Fields may be added, never renamed.
+
+## Attention
+
+`--attn-dump` records what each head of each layer attended to at every step, `--attn-edit` changes it. See
+[recording.md](recording.md) and [interventions.md](interventions.md).
+
+```sh
+llama-diffusion-cli -m llada.gguf -p "Why is the sky blue?" --attn-dump run.npz
+llama-diffusion-cli -m llada.gguf -p "Why is the sky blue?" --attn-edit "drop keys=sinks" --attn-edit-compare
+```
 
 ## Token frequencies
 

@@ -55,6 +55,7 @@ void check_combinations(const Options & o) {
     if (!o.system.empty() && (o.raw || o.infill || !o.tokens.empty())) {
         buoy::fail("-sys needs the chat template, which --raw, --infill and --tokens leave out");
     }
+    check_attn(o);
 }
 
 void resolve(Options & o) {
@@ -84,6 +85,7 @@ bool parse_options(int argc, char ** argv, Options & options) {
     add_sampling_flags(table, options);
     add_denoising_flags(table, options);
     add_compute_flags(table, options);
+    add_attn_flags(table, options);
     add_output_flags(table, options, asked);
     add_freq_flags(freq, options, asked);
     options.tokens_freq = !args.empty() && args[0] == "tokens-freq";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attn-options.h"
 #include "buoy/engine.h"
 #include "buoy/generate.h"
 
@@ -13,6 +14,7 @@ struct Options {
     buoy::ModelParams    model;
     buoy::EngineParams   engine;
     buoy::GenerateParams generate; // with the seed that is used
+    AttnOptions          attn;
 
     std::string              prompt;
     std::string              prompt_file;

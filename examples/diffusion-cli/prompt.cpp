@@ -63,9 +63,9 @@ std::string unescaped(const std::string & text) {
     return out;
 }
 
-std::vector<int32_t> make_prompt(const Options & options, const buoy::Vocab & vocab) {
+Prompt make_prompt(const Options & options, const buoy::Vocab & vocab) {
     if (!options.tokens.empty()) {
-        return parse_tokens(options.tokens);
+        return {parse_tokens(options.tokens), {}};
     }
     const std::string text = read_prompt(options);
     if (!options.raw && vocab.has_chat_template()) {
@@ -74,10 +74,10 @@ std::vector<int32_t> make_prompt(const Options & options, const buoy::Vocab & vo
             messages.push_back({"system", options.system});
         }
         messages.push_back({"user", text});
-        return vocab.encode_chat(messages, true);
+        return {vocab.encode_chat(messages, true), messages};
     }
     if (!options.system.empty()) {
         buoy::fail("-sys needs a chat template, which ", buoy::printable(options.model.path), " does not have");
     }
-    return vocab.encode(text, true, false);
+    return {vocab.encode(text, true, false), {}};
 }

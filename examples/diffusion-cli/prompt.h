@@ -13,7 +13,12 @@ std::string read_prompt(const Options & options);
 // What llama.cpp makes of the backslashes in a prompt: \n \r \t \' \" \\ and \xHH; all others stay as they are.
 std::string unescaped(const std::string & text);
 
+struct Prompt {
+    std::vector<int32_t>           tokens;
+    std::vector<buoy::ChatMessage> messages; // what the chat template made them from; none without it
+};
+
 // That text as tokens, through the chat template where there is one; or the ids of --tokens.
-std::vector<int32_t> make_prompt(const Options & options, const buoy::Vocab & vocab);
+Prompt make_prompt(const Options & options, const buoy::Vocab & vocab);
 
 std::string read_text_file(const std::string & path, const char * what);

@@ -37,11 +37,12 @@ struct RecordOptions {
 
 // What a recording tells about its run besides what it sees.
 struct RecordedRun {
-    std::string          prompt; // text
-    std::vector<int32_t> prompt_tokens;
-    EngineParams         engine;
-    GenerateParams       generate;            // n_predict resolved (answer_length)
-    bool                 single_pass = false; // no generation, one pass over the prompt: step 0
+    std::string              prompt; // text
+    std::vector<int32_t>     prompt_tokens;
+    EngineParams             engine;
+    GenerateParams           generate;            // n_predict resolved (answer_length)
+    bool                     single_pass = false; // no generation, one pass over the prompt: step 0
+    std::vector<std::string> edits;               // of the attention, as typed
 };
 
 // Writes run.npz while a generation goes on: activations are handed to a thread of its own through a bounded queue, the file

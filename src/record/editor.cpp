@@ -95,7 +95,8 @@ public:
         now_.step     = step;
         now_.queries  = request.positions;
         if (now_.queries.empty()) {
-            for (size_t i = 0; i < request.tokens.size(); i++) {
+            const size_t n_streams = request.cfg_scale > 0.0f ? 2 : 1;
+            for (size_t i = 0; i < request.tokens.size() / n_streams; i++) {
                 now_.queries.push_back(static_cast<int32_t>(i));
             }
         }

@@ -67,6 +67,7 @@ std::string RecordMeta::text(const std::vector<int32_t> & sequence, int64_t n_st
            {"settings", settings_json(info, run.engine, run.generate)},
            {"seed", run.generate.seed},
            {"single_pass", run.single_pass},
+           {"edits", run.edits},
            {"prompt", utf8_repair(run.prompt)},
            {"n_prompt", run.prompt_tokens.size()},
            {"n_positions", sequence.size()},

@@ -1,0 +1,132 @@
+#include "option-flags.h"
+
+#include <cmath>
+
+namespace {
+
+const std::vector<std::pair<std::string, buoy::Tap>> tap_names = {{"pattern", buoy::Tap::pattern},
+                                                                  {"scores", buoy::Tap::attn_scores},
+                                                                  {"q", buoy::Tap::rot_q},
+                                                                  {"k", buoy::Tap::rot_k},
+                                                                  {"v", buoy::Tap::v},
+                                                                  {"resid", buoy::Tap::resid_post}};
+
+std::vector<buoy::Tap> parse_taps(const std::string & where, const std::string & text) {
+    std::vector<buoy::Tap> taps;
+    for (size_t from = 0; from <= text.size();) {
+        const size_t      comma = std::min(text.find(',', from), text.size());
+        const std::string name  = text.substr(from, comma - from);
+        const auto        known =
+            std::find_if(tap_names.begin(), tap_names.end(), [&](const auto & entry) { return entry.first == name; });
+        if (known == tap_names.end()) {
+            buoy::fail(where, ": ", buoy::in_quotes(name), " is none of pattern, scores, q, k, v, resid");
+        }
+        if (std::find(taps.begin(), taps.end(), known->second) == taps.end()) {
+            taps.push_back(known->second);
+        }
+        from = comma + 1;
+    }
+    return taps;
+}
+
+// "500M", "8G", "1.5T" or bytes
+uint64_t parse_size(const std::string & where, const std::string & text) {
+    const std::string units = "KMGT";
+    const size_t      unit  = text.empty() ? std::string::npos : units.find(text.back());
+    const auto number = buoy::parse_number<double>(unit == std::string::npos ? text : text.substr(0, text.size() - 1));
+    const double bytes =
+        number.value_or(-1.0) * std::exp2(unit == std::string::npos ? 0 : 10.0 * static_cast<double>(unit + 1));
+    if (!(bytes >= 1.0 && bytes < 9e18)) {
+        buoy::fail(where, ": ", buoy::in_quotes(text), " is not a size such as 500M, 8G or a number of bytes");
+    }
+    return static_cast<uint64_t>(bytes);
+}
+
+void add_record_flags(FlagTable & table, AttnOptions & a) {
+    // remembers the flag, which without --attn-dump would do nothing
+    const auto recording = [&a](auto set) {
+        return [&a, set](const std::string & where, const std::string & text) {
+            a.needs_dump.push_back(where);
+            set(where, text);
+        };
+    };
+    const auto list = [&](buoy::IndexRanges & target) {
+        return recording([&target](const std::string & where, const std::string & text) {
+            target = buoy::parse_index_ranges(where, text);
+        });
+    };
+    table.text("--attn-dump", "FILE.npz", a.record.path,
+               "record the attention of every step into a file that numpy.load opens");
+    table.call("--attn-layers", "LIST", list(a.layers), "layers to record, 0,4-7 or 8-").with_default("all");
+    table.call("--attn-heads", "LIST", list(a.heads), "heads to record").with_default("all");
+    table.call("--attn-steps", "LIST", list(a.steps), "steps to record").with_default("all");
+    table.call("--attn-rows", "LIST", list(a.rows), "query positions to record").with_default("all");
+    table
+        .call("--attn-taps", "NAMES", recording([&a](const std::string & where, const std::string & text) {
+                  a.record.taps = parse_taps(where, text);
+              }),
+              "what to record: pattern, scores, q, k, v, resid")
+        .with_default("pattern");
+    Flag & reduce =
+        table.choice<buoy::TapReduce>("--attn-reduce",
+                                      {{"none", buoy::TapReduce::none},
+                                       {"heads", buoy::TapReduce::heads},
+                                       {"received", buoy::TapReduce::received},
+                                       {"regions", buoy::TapReduce::regions}},
+                                      a.record.reduce,
+                                      "the pattern whole, its mean over heads, its mean over queries, or summed "
+                                      "over pairs of regions");
+    reduce.set = recording(reduce.set);
+    Flag & type =
+        table.choice<buoy::RecordType>("--attn-dtype", {{"f16", buoy::RecordType::f16}, {"f32", buoy::RecordType::f32}},
+                                       a.record.type, "type of the numbers recorded");
+    type.set = recording(type.set);
+    table
+        .call("--attn-max-size", "SIZE", recording([&a](const std::string & where, const std::string & text) {
+                  a.record.max_size = parse_size(where, text);
+              }),
+              "refuse to record what may need more, 500M or 8G")
+        .with_default("8G");
+    Flag & force = table.toggle("--force", a.record.force, true, "replace the recording if it exists");
+    force.set    = recording(force.set);
+}
+
+} // namespace
+
+void add_attn_flags(FlagTable & table, Options & o) {
+    AttnOptions & a        = o.attn;
+    const auto    add_edit = [&a](const std::string & where, const std::string & text) {
+        try {
+            a.edits.push_back(buoy::parse_edit(text));
+        } catch (const buoy::Error & error) {
+            buoy::fail(where, ": ", error.what());
+        }
+    };
+    table.group("Attention");
+    add_record_flags(table, a);
+    table.text("--attn-regions", "FILE.json", a.regions,
+               "named parts of the prompt, for --attn-reduce and --attn-edit");
+    table
+        .call(
+            "--attn-edit", "SPEC", add_edit,
+            "change the attention, \"drop keys=sinks layers=0-7\" or \"bias keys=12-15 heads=3 +4.0\"; can be repeated")
+        .repeatable = true;
+    table.toggle("--attn-edit-compare", a.compare, true, "run without the edits first and tell what they changed");
+}
+
+void check_attn(const Options & o) {
+    const AttnOptions & a = o.attn;
+    if (!a.needs_dump.empty() && a.record.path.empty()) {
+        buoy::fail(a.needs_dump[0], " says how to record and needs --attn-dump FILE.npz");
+    }
+    if (!a.regions.empty() && !a.is_used()) {
+        buoy::fail("--attn-regions needs --attn-dump or --attn-edit");
+    }
+    if (a.compare && a.edits.empty()) {
+        buoy::fail("--attn-edit-compare needs --attn-edit");
+    }
+    if (a.compare && (o.chat || !o.logits_out.empty())) {
+        buoy::fail("--attn-edit-compare compares two answers, so it can't be combined with ",
+                   o.chat ? "-cnv" : "--logits-out");
+    }
+}
