@@ -1,0 +1,30 @@
+#pragma once
+
+#include "buoy/record.h"
+#include "support/random-engine.h"
+
+namespace buoy::test {
+
+// A random model and a run of it that can be recorded.
+struct RecordingBench {
+    explicit RecordingBench(const RandomModel & model = {}, int32_t n_streams = 1);
+
+    // Records a run and returns it; the path is options.path.
+    Generation record(const RecordOptions & options);
+    Generation run(); // the same without a recorder
+
+    RecordedRun recorded_run() const;
+
+    std::unique_ptr<Engine> engine;
+    Vocab                   vocab;
+    std::vector<int32_t>    prompt;
+    GenerateParams          params;
+
+private:
+    RecordingBench(const std::string & path, int32_t n_streams);
+};
+
+RecordOptions record_options(const std::string & path, TapReduce reduce = TapReduce::none,
+                             RecordType type = RecordType::f32);
+
+} // namespace buoy::test
