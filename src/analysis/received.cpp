@@ -52,6 +52,31 @@ std::vector<size_t> all_rows(const Recording & recording, int32_t step) {
 
 } // namespace
 
+Received received_of(const Array & pattern, TapReduce reduce) {
+    std::vector<size_t> rows(reduce == TapReduce::received ? 1 : pattern.shape[pattern.shape.size() - 2]);
+    std::iota(rows.begin(), rows.end(), size_t{0});
+    Received received;
+    add_rows(pattern, reduce, rows, received);
+    divide(received, rows.size());
+    return received;
+}
+
+Array mean_over_heads(Array pattern, TapReduce reduce) {
+    if (reduce == TapReduce::heads) {
+        return pattern;
+    }
+    const size_t H = pattern.shape[0], n = pattern.shape[1] * pattern.shape[2];
+    Array        mean{{pattern.shape[1], pattern.shape[2]}, std::vector<float>(n)};
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (size_t h = 0; h < H; h++) {
+            sum += static_cast<double>(pattern.values[h * n + i]);
+        }
+        mean.values[i] = static_cast<float>(sum / static_cast<double>(H));
+    }
+    return mean;
+}
+
 std::vector<int32_t> choose_layers(const Recording & recording, const IndexRanges & ranges) {
     const std::vector<int32_t> & layers = recording.layers();
     const std::vector<int32_t>   wanted =
@@ -125,12 +150,8 @@ void for_each_received(const Recording & recording, const std::vector<int32_t> &
     recording.need_reduce(reductions, metric);
     const std::vector<int32_t> steps = step ? std::vector<int32_t>{*step} : recording.steps();
     for (int32_t s : steps) {
-        const std::vector<size_t> rows = all_rows(recording, s);
-        for (size_t l = 0; l < layers.size() && !rows.empty(); l++) {
-            Received received;
-            add_rows(recording.read(Tap::pattern, s, layers[l]), recording.reduce(), rows, received);
-            divide(received, rows.size());
-            visit(s, l, received);
+        for (size_t l = 0; l < layers.size() && !recording.rows(s).empty(); l++) {
+            visit(s, l, received_of(recording.read(Tap::pattern, s, layers[l]), recording.reduce()));
         }
     }
 }

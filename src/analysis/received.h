@@ -12,6 +12,12 @@ namespace buoy::analysis {
 // Received attention A_j: the mean over heads and query rows of the softmax pattern's column j.
 using Received = std::vector<double>; // [K]
 
+// Of one recorded pattern, all its rows.
+Received received_of(const Array & pattern, TapReduce reduce);
+
+// The mean over heads [Q, K] of a pattern that is not reduced further.
+Array mean_over_heads(Array pattern, TapReduce reduce);
+
 // The layers asked for, or all; an Error names one that was not recorded.
 std::vector<int32_t> choose_layers(const Recording & recording, const IndexRanges & ranges);
 

@@ -1,0 +1,121 @@
+#include "analysis/labels.h"
+#include "analysis/qk-maps.h"
+#include "analysis/received.h"
+#include "analysis/studies.h"
+#include "buoy/error.h"
+#include "io/printable.h"
+
+#include <algorithm>
+
+namespace buoy::analysis {
+
+namespace {
+
+enum Number : size_t { qk_gain, angle_part, norm_part, rest_part, cos_gain, norm_gain, n_numbers };
+
+const std::vector<Quantity> quantities = {
+    {"qk", "QK", 3},        {"angle", "by angle", 3}, {"norm", "by norm", 3},
+    {"rest", "by both", 3}, {"cos", "cos θ", 3},      {"norms", "‖q‖‖k‖", 3},
+};
+
+const Metric metric = {"qk", quantities, quantities};
+
+std::vector<double> to_numbers(const QkAdvantage & a) { return {a.qk, a.angle, a.norm, a.rest, a.cos, a.norms}; }
+
+figure::HeatMap map_of(const Recording & recording, const QkMaps & maps, const std::vector<double> & values,
+                       const std::string & title, const std::vector<size_t> & anchors) {
+    figure::HeatMap map;
+    map.title   = title;
+    map.rows    = maps.n_rows;
+    map.columns = maps.n_keys;
+    map.values.assign(values.begin(), values.end());
+    map.value.label   = title;
+    map.map           = title == "‖q‖‖k‖" ? figure::ColorMap::sequential : figure::ColorMap::diverging;
+    map.x_label       = "key";
+    map.y_label       = "query";
+    map.square        = true;
+    const auto labels = token_labels(recording);
+    map.column_labels.assign(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(maps.n_keys));
+    map.hatched_label = "anchor column";
+    for (int32_t position : maps.positions) {
+        map.row_labels.push_back(labels[static_cast<size_t>(position)]);
+    }
+    for (size_t j : anchors) {
+        map.hatched.emplace_back(0, j);
+        map.hatched.emplace_back(maps.n_rows - 1, j);
+    }
+    return map;
+}
+
+Measured measure(const Recording & recording, const StudyOptions & options, std::vector<figure::Chart> & charts) {
+    recording.need(Tap::rot_q, metric.name);
+    recording.need(Tap::rot_k, metric.name);
+    const AnchorRule rule =
+        resolve_rule(options.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
+    Measured out;
+    out.layers          = choose_layers(recording, options.layers);
+    const auto rows     = choose_rows(recording, options.step);
+    const auto received = received_of_rows(recording, out.layers, rows, metric.name + std::string("'s anchors"));
+    out.by_layer.resize(n_numbers);
+    for (size_t l = 0; l < out.layers.size(); l++) {
+        const std::vector<size_t> anchors = anchors_of(received[l], rule);
+        const QkPass              pass    = read_qk(recording, rows, out.layers[l]);
+        const std::vector<double> numbers_of =
+            to_numbers(options.head ? advantage_of(head_maps(recording, pass, *options.head), anchors)
+                                    : mean_advantage(recording, pass, anchors));
+        for (size_t q = 0; q < n_numbers; q++) {
+            out.by_layer[q].push_back(numbers_of[q]);
+        }
+        out.detail["anchors"].push_back(anchors);
+        if (out.layers.size() == 1) {
+            const QkMaps maps = options.head ? head_maps(recording, pass, *options.head) : mean_maps(recording, pass);
+            out.detail["queries"] = maps.positions;
+            out.detail["maps"]    = {{"qk", rows_json(maps, maps.qk)},
+                                     {"cos", rows_json(maps, maps.cos)},
+                                     {"norms", rows_json(maps, maps.norms)}};
+            charts.emplace_back(map_of(recording, maps, maps.qk, "QK", anchors));
+            charts.emplace_back(map_of(recording, maps, maps.cos, "cos θ", anchors));
+            charts.emplace_back(map_of(recording, maps, maps.norms, "‖q‖‖k‖", anchors));
+        }
+    }
+    for (const std::vector<double> & values : out.by_layer) {
+        out.overall.push_back(mean_of(values));
+    }
+    out.detail["rule"] = rule.text();
+    return out;
+}
+
+} // namespace
+
+Findings study_qk(const StudyOptions & options) {
+    std::vector<figure::Chart>  maps;
+    const std::vector<Measured> measured =
+        measure_each(options, [&](const Recording & r) { return measure(r, options, maps); });
+    Findings out     = report(metric, measured, options);
+    out.figure.title = "What makes anchors: angle and norm";
+    out.figure.caption = "Advantage of anchor columns over the others in q·k = ‖q‖‖k‖cos θ, split by what makes it; "
+                         "--layer N draws that layer's maps.";
+    if (!maps.empty()) {
+        out.figure.charts  = std::move(maps);
+        out.figure.columns = 3;
+        out.figure.title   = concat("q·k of layer ", measured[0].layers[0],
+                                  options.head ? concat(", head ", *options.head) : std::string(", mean over heads"));
+        out.figure.caption = "After RoPE; hatched at their ends: anchor columns.";
+        return out;
+    }
+    for (const Group & group : group_by_model(measured)) {
+        figure::LineChart chart;
+        chart.title   = group.model;
+        chart.x.label = "layer";
+        chart.y.label = "advantage in q·k";
+        for (const Number number : {qk_gain, angle_part, norm_part, rest_part}) {
+            chart.series.push_back(layer_chart(quantities[number], number, {group}).series[0]);
+            chart.series.back().name = quantities[number].label;
+        }
+        out.figure.charts.emplace_back(std::move(chart));
+    }
+    out.figure.columns = std::min<size_t>(out.figure.charts.size(), 2);
+    return out;
+}
+
+} // namespace buoy::analysis
