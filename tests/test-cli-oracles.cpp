@@ -37,13 +37,8 @@ Args args_of(const Json & c, const std::string & dir) {
         }
     }
     const std::map<std::string, std::string> algorithms = {
-        {"margin", "margin"},
-        {"entropy", "entropy"},
-        {"eb_sampler", "eb"},
-        {"pc_sampler", "pc"},
-        {"linear_position", "pc-linear"},
-        {"dream_block", "entropy"},
-        {"topk_margin", "margin"},
+        {"margin", "margin"}, {"entropy", "entropy"},           {"eb_sampler", "eb"},
+        {"pc_sampler", "pc"}, {"linear_position", "pc-linear"}, {"topk_margin", "margin"},
         {"origin", "origin"},
     };
     const std::string key   = sampler == "dream" ? settings["alg"].get<std::string>() : sampler;
