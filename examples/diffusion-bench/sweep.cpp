@@ -1,5 +1,6 @@
 #include "sweep.h"
 
+#include "buoy/bundled.h"
 #include "buoy/error.h"
 #include "io/printable.h"
 
@@ -87,7 +88,7 @@ const std::vector<Parameter> & parameters() {
     using Use                               = Parameter::Use;
     static const std::vector<Parameter> all = {
         {"model", "-m,--model", "FILES", "", "GGUF files to run", Use::always,
-         [](Case & one, const std::string & v) { one.model.path = v; }},
+         [](Case & one, const std::string & v) { one.model.path = buoy::find_model(v); }},
         {"ngl", "--n-gpu-layers", "N", "all", "-ngl: layers on GPUs", Use::always, set_layers},
         {"threads", "-t,--threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
         {"type_k", "--cache-type-k", "TYPE", "f16", "-ctk: type of stored keys: f32, f16, q8_0", Use::always,

@@ -1,5 +1,6 @@
 #include "answer.h"
 #include "attn-run.h"
+#include "buoy/bundled.h"
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "buoy/version.h"
@@ -53,7 +54,7 @@ int write_frequencies(const Options & options) {
     if (options.model.path.empty() || options.texts.empty() || options.output.empty()) {
         buoy::fail("tokens-freq needs -m MODEL.gguf, -f TEXT and -o TABLE.json");
     }
-    const buoy::Vocab    vocab = buoy::Vocab::load(options.model.path);
+    const buoy::Vocab    vocab = buoy::Vocab::load(buoy::find_model(options.model.path));
     buoy::FrequencyTable table;
     for (const std::string & path : options.texts) {
         if (interrupted()) {
@@ -207,15 +208,19 @@ int run(int argc, char ** argv) {
         print_devices();
         return 0;
     }
-    if (options.model.path.empty()) {
-        buoy::fail("no model given: -m FILE.gguf (--help lists the flags)");
-    }
     if (!options.chat && !options.prompt_given && options.prompt_file.empty() && options.tokens.empty()) {
         buoy::fail(options.logits_out.empty() ? "" : "--logits-out: ",
                    "no prompt given: -p TEXT, -f FILE, --tokens IDS, or -cnv to chat");
     }
+    const bool model_given = !options.model.path.empty();
+    options.model.path     = buoy::find_model(model_given ? options.model.path : buoy::bundled_diffusion_model);
     const Console console(options.verbose, options.log_file);
     options.model.log = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
+    if (!model_given) {
+        console.log(buoy::LogLevel::notice,
+                    buoy::concat("no model given (-m), running the bundled ", buoy::bundled_diffusion_model, ": ",
+                                 buoy::printable(options.model.path)));
+    }
     return load_and_run(options, console);
 }
 

@@ -45,7 +45,10 @@ void add_input_flags(FlagTable & table, Options & o) {
         o.prompt_given = true;
     };
     table.group("Input");
-    table.text("-m, --model", "FILE", o.model.path, "GGUF file to run").with_env("LLAMA_ARG_MODEL");
+    table
+        .text("-m, --model", "FILE", o.model.path,
+              "GGUF file to run, or the name of a bundled model: buoy-mdm (the default), buoy-arm")
+        .with_env("LLAMA_ARG_MODEL");
     table.call("-p, --prompt", "TEXT", set_prompt,
                "prompt, through the model's chat template if it has one; - reads standard input");
     table.toggle("-e, --escape", o.escape, true,
