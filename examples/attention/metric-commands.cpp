@@ -31,6 +31,16 @@ const MetricCommand commands[] = {
     {"temporal", "received attention by position and step", study_temporal, Flag::layers | Flag::step | Flag::rule, 0},
     {"floating", "how dispersed anchors are and how they move", study_floating, Flag::layers | Flag::rule | Flag::seed,
      0},
+    {"sinks", "which tokens are sinks, what they are, and how they move", study_sinks,
+     Flag::layers | Flag::rule | Flag::seed, 0},
+    {"depth", "attention on structure against content, by layer", study_depth,
+     Flag::layers | Flag::step | Flag::gold | Flag::seed, 0},
+    {"qk", "anchors' advantage in q·k split into angle and norm; maps of one layer", study_qk,
+     Flag::layers | Flag::step | Flag::rule | Flag::head | Flag::seed, 0},
+    {"retrieval", "which heads copy from the gold span", study_retrieval, Flag::layers | Flag::gold | Flag::recall, 0},
+    {"rollout", "flow of attention between regions", study_rollout, Flag::layers | Flag::step | Flag::gold, 0},
+    {"compare", "how the patterns and anchors of two recordings differ", study_compare,
+     Flag::layers | Flag::step | Flag::rule, 2},
 };
 
 struct Typed {

@@ -129,20 +129,20 @@ figure::HeatMap map_of(const MeanFlow & flow, const std::string & gold) {
     figure::HeatMap map;
     map.title = flow.model + (flow.n > 1 ? ", mean of " + std::to_string(flow.n) + " recordings" : "");
     map.rows = map.columns = flow.names.size();
-    map.row_labels = map.column_labels = flow.names;
-    map.x_label                        = "from region (keys)";
-    map.y_label                        = "to region (queries)";
-    map.value                          = {"flow", true, 0.0, std::nullopt};
-    map.square                         = true;
+    map.x_label            = "from region (keys)";
+    map.y_label            = "to region (queries)";
+    map.value              = {"flow", true, 0.0, std::nullopt};
+    map.square             = true;
+    map.row_marks_label    = "gold";
     for (size_t i = 0; i < flow.names.size(); i++) {
-        for (size_t j = 0; j < flow.names.size(); j++) {
-            map.values.push_back(static_cast<float>(flow.mean[i][j]));
-            if (flow.names[j] == gold) {
-                map.hatched.emplace_back(i, j);
-            }
+        const bool is_gold = flow.names[i] == gold;
+        map.column_labels.push_back(flow.names[i] + (is_gold ? " (gold)" : ""));
+        map.row_labels.push_back(flow.names[i]);
+        map.values.insert(map.values.end(), flow.mean[i].begin(), flow.mean[i].end());
+        if (is_gold) {
+            map.row_marks.push_back(i);
         }
     }
-    map.hatched_label = "gold: " + gold;
     return map;
 }
 

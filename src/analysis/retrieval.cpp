@@ -48,6 +48,8 @@ std::vector<ModelScores> by_model(const std::vector<Score> & scores, double min_
     return out;
 }
 
+std::string count_text(size_t n) { return std::to_string(n) + (n == 1 ? " recording" : " recordings"); }
+
 figure::HeatMap map_of(const ModelScores & model) {
     std::vector<int32_t> layers, heads;
     for (const auto & [place, values] : model.samples) {
@@ -59,7 +61,7 @@ figure::HeatMap map_of(const ModelScores & model) {
         list->erase(std::unique(list->begin(), list->end()), list->end());
     }
     figure::HeatMap map;
-    map.title   = model.model + ", " + std::to_string(model.n) + (model.n == 1 ? " recording" : " recordings");
+    map.title   = model.model + ", " + count_text(model.n);
     map.x_label = "head";
     map.y_label = "layer";
     map.rows    = layers.size();
@@ -88,7 +90,7 @@ Table best_heads(const ModelScores & model) {
     }
     std::stable_sort(order.begin(), order.end(), [](const auto & a, const auto & b) { return a.first > b.first; });
     Table table{model.model + ": heads with the highest scores, of " + std::to_string(order.size()) + "; " +
-                    std::to_string(model.n) + " recordings",
+                    count_text(model.n),
                 {{"layer"}, {"head"}, {"score", 4}},
                 {}};
     for (size_t i = 0; i < std::min(n_max, order.size()) && model.n > 0; i++) {

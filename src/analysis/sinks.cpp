@@ -159,6 +159,9 @@ Findings study_sinks(const StudyOptions & options) {
                                          {drift, "positions the sinks' centre moves per step"}}) {
         figure::LineChart chart = layer_chart({"", title, 2, metric.quantities[number].percent}, number, groups);
         chart.y.label.clear();
+        if (metric.quantities[number].percent) {
+            chart.y.min = 0;
+        }
         out.figure.charts.emplace_back(std::move(chart));
     }
     const AnchorRule rule = options.rule.value_or(AnchorRule{});

@@ -1,0 +1,321 @@
+"""The metrics once more, from their definitions, with numpy alone."""
+import io
+import json
+import zipfile
+
+import numpy as np
+
+
+class Run:
+    def __init__(self, path):
+        z = zipfile.ZipFile(path)
+        self.path, self.meta = path, json.loads(z.read("meta.json"))
+        self.a = {n[:-4]: np.load(io.BytesIO(z.read(n))) for n in z.namelist() if n.endswith(".npy")}
+        m = self.meta
+        self.T, self.S, self.reduce = m["n_positions"], m["n_steps"], m["recorded"]["reduce"]
+        self.layers, self.steps = m["recorded"]["layers"], m["recorded"]["steps"]
+        self.causal = m["attention"] == "causal"
+        self.tokens = self.a["tokens"]
+        self.pieces = dict(zip(self.tokens[-1].tolist(), m["pieces"]))
+        self.regions = {r["name"]: [p for s in r["spans"] for p in range(*s)] for r in m["regions"]}
+
+    def get(self, tap, s, l):
+        return self.a[f"{tap}/step_{s:04d}/layer_{l:02d}"].astype(np.float64)
+
+    def rows(self, s):
+        return self.a[f"rows/step_{s:04d}"]
+
+    def received(self, s, l):
+        p = self.get("attn", s, l)
+        if self.reduce == "received":
+            return p.mean(0)
+        return p.mean((0, 1)) if self.reduce == "none" else p.mean(0)
+
+    def finished(self):
+        """{position: (step, row)} of the last row computed for each position."""
+        out = {}
+        for s in self.steps:
+            for i, r in enumerate(self.rows(s)):
+                out[int(r)] = (s, i)
+        return out
+
+    def finished_matrix(self, l):
+        m = np.zeros((self.T, self.T))
+        for r, (s, i) in self.finished().items():
+            p = self.get("attn", s, l)
+            p = p.mean(0) if self.reduce == "none" else p
+            m[r, :p.shape[1]] = p[i]
+        return m
+
+    def finished_received(self, l):
+        if self.reduce == "received":  # whole steps only
+            steps = sorted({s for s, _ in self.finished().values()})
+            K = max(self.get("attn", s, l).shape[1] for s in steps)
+            total, n = np.zeros(K), 0
+            for s in steps:
+                a = self.received(s, l)
+                total[:len(a)] += a * len(self.rows(s))
+                n += len(self.rows(s))
+            return total / n
+        K = max(self.get("attn", s, l).shape[-1] for s, _ in self.finished().values())
+        return self.finished_matrix(l)[sorted(self.finished())].mean(0)[:K]
+
+
+def above(A, rule):
+    name, _, value = rule.partition(":")
+    if name == "std":
+        return set(np.flatnonzero(A > A.mean() + float(value or 3) * A.std()).tolist())
+    if name in ("code", "above"):
+        others = (A.sum() - A) / (len(A) - 1) if len(A) > 1 else np.zeros(1)
+        return set(np.flatnonzero(A > others + float(value or 3)).tolist())
+    if name == "bos":
+        return {0}
+    if name == "top-k":
+        return set(np.argsort(-A, kind="stable")[:int(value or 1)].tolist())
+    raise ValueError(rule)
+
+
+def anchors(A, rule):
+    return above(A, rule) or {int(A.argmax())}
+
+
+def mean(values):
+    values = [v for v in values if v is not None and np.isfinite(v)]
+    return float(np.mean(values)) if values else None
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def absorption(run, rule=None, step=None):
+    rule = rule or ("bos" if run.causal else "code")
+    out = {"by_layer": {"absorption": []}, "anchors": []}
+    for l in run.layers:
+        A = run.finished_received(l) if step is None else run.received(step, l)
+        S = anchors(A, rule)
+        out["anchors"].append(sorted(S))
+        out["by_layer"]["absorption"].append(100 * A[sorted(S)].sum() / A.sum())
+    v = out["by_layer"]["absorption"]
+    out["overall"] = {"absorption": np.mean(v), "absorption_max": np.max(v)}
+    return out
+
+
+def temporal(run, rule="std:3", layers=None):
+    A = [np.mean([run.received(s, l) for l in layers or run.layers], axis=0) for s in run.steps]
+    return {"received": [a.tolist() for a in A], "anchors": [sorted(anchors(a, rule)) for a in A], "steps": run.steps}
+
+
+def floating(run, rule="std:3"):
+    A = {(s, l): run.received(s, l) for s in run.steps for l in run.layers}
+    S = {k: anchors(v, rule) for k, v in A.items()}
+
+    def effective(a):
+        p = a / a.sum()
+        p = p[p > 0]
+        return np.exp(-(p * np.log(p)).sum()) / len(a)
+
+    cells = {}
+    pairs = list(zip(run.steps, run.steps[1:]))
+    for i, l in enumerate(run.layers):
+        top = {s: int(A[s, l].argmax()) for s in run.steps}
+        cells[l] = {
+            "effective_anchors": [effective(A[s, l]) for s in run.steps],
+            "anchors": [len(S[s, l]) for s in run.steps],
+            "overlap_steps": [jaccard(S[a, l], S[b, l]) for a, b in pairs],
+            "overlap_layers": [jaccard(S[s, run.layers[i - 1]], S[s, l]) for s in run.steps] if i else [],
+            "displacement": [abs(top[b] - top[a]) for a, b in pairs],
+            "moved": [float(top[b] != top[a]) for a, b in pairs],
+        }
+    return collect(run, cells)
+
+
+def collect(run, cells):
+    names = list(cells[run.layers[0]])
+    return {"by_layer": {n: [mean(cells[l][n]) for l in run.layers] for n in names},
+            "overall": {n: mean(sum((cells[l][n] for l in run.layers), [])) for n in names}}
+
+
+CLASSES = ["bos", "special", "punctuation", "space", "mask", "content"]
+
+
+def token_class(run, s, j):
+    t = int(run.tokens[s, j])
+    if j == 0 and 0 in run.regions.get("bos", []):
+        return "bos"
+    if t == run.meta["model"]["mask_id"] and t >= 0:
+        return "mask"
+    if t in run.meta.get("special_ids", []):
+        return "special"
+    piece = run.pieces.get(t, "x")
+    if piece and piece.isspace():
+        return "space"
+    return "punctuation" if piece and all(not c.isalnum() for c in piece) else "content"
+
+
+def sinks(run, rule="std:3"):
+    A = {(s, l): run.received(s, l) for s in run.steps for l in run.layers}
+    S = {k: above(v, rule) for k, v in A.items()}
+    centre = {k: sum(A[k][j] * j for j in S[k]) / sum(A[k][j] for j in S[k]) for k in S if S[k]}
+    pairs = list(zip(run.steps, run.steps[1:]))
+
+    def numbers(layers):
+        keys = [(s, l) for s in run.steps for l in layers]
+        moves = [centre[b, l] - centre[a, l] for a, b in pairs for l in layers if (a, l) in centre and (b, l) in centre]
+        before = sum(len(S[a, l]) for a, _ in pairs for l in layers)
+        kept = sum(len(S[a, l] & S[b, l]) for a, b in pairs for l in layers)
+        classes = [token_class(run, s, j) for s, l in keys for j in S[s, l]]
+        out = {"sinks": mean([len(S[k]) for k in keys]),
+               "share": mean([A[k][sorted(S[k])].sum() / A[k].sum() for k in keys]),
+               "persistence": kept / before if before else None, "drift": mean(moves),
+               "left": mean([float(m < 0) for m in moves]), "right": mean([float(m > 0) for m in moves])}
+        for c in CLASSES:
+            out[c] = classes.count(c) / len(classes) if classes else None
+        return out
+
+    by = [numbers([l]) for l in run.layers]
+    return {"by_layer": {n: [b[n] for b in by] for n in by[0]}, "overall": numbers(run.layers),
+            "sinks": [{"step": s, "layer": l, "positions": sorted(S[s, l])} for s in run.steps for l in run.layers
+                      if S[s, l]]}
+
+
+def depth(run):
+    cells = {l: {n: [] for n in ["structure", "content", "gold"] + CLASSES[:-1]} for l in run.layers}
+    for s in run.steps:
+        for l in run.layers:
+            A = run.received(s, l)
+            share = {c: 0.0 for c in CLASSES}
+            for j in range(len(A)):
+                share[token_class(run, s, j)] += A[j] / A.sum()
+            cells[l]["structure"].append(1 - share["content"])
+            cells[l]["content"].append(share["content"])
+            if run.regions.get("gold"):
+                cells[l]["gold"].append(sum(A[j] for j in run.regions["gold"] if j < len(A)) / A.sum())
+            for c in CLASSES[:-1]:
+                cells[l][c].append(share[c])
+    return collect(run, cells)
+
+
+def visible(run, i, j):
+    if run.meta["attention"] == "block_causal":
+        b = run.meta["model"]["block_length"]
+        return j // b <= i // b
+    return j <= i if run.causal else True
+
+
+def qk_map(run, l, head=None):
+    fin = run.finished()
+    steps = sorted({s for s, _ in fin.values()})
+    order = [(s, i, r) for s in steps for r, (t, i) in sorted(fin.items()) if t == s]
+    K = max(run.get("k", s, l).shape[1] for s in steps)
+    maps = np.full((3, len(order), K), np.nan)
+    for n, (s, i, r) in enumerate(order):
+        q, k = run.get("q", s, l), run.get("k", s, l)
+        qv = q.mean(0)[i] if head is None else q[head, i]
+        kv = k.mean(0) if head is None else np.repeat(k, q.shape[0] // k.shape[0], axis=0)[head]
+        for j in range(kv.shape[0]):
+            if visible(run, r, j):
+                norm = np.linalg.norm(qv) * np.linalg.norm(kv[j])
+                maps[:, n, j] = qv @ kv[j], (qv @ kv[j]) / norm, norm
+    return [r for _, _, r in order], maps
+
+
+def advantage(maps, S):
+    cols = np.array([j in S for j in range(maps.shape[2])])
+    rows = []
+    for qk, c, n in zip(*maps):
+        a, o = cols & np.isfinite(qk), ~cols & np.isfinite(qk)
+        if a.any() and o.any():
+            Ca, Co, Na, No = c[a].mean(), c[o].mean(), n[a].mean(), n[o].mean()
+            gain = qk[a].mean() - qk[o].mean()
+            angle, norm = (Ca - Co) * (Na + No) / 2, (Na - No) * (Ca + Co) / 2
+            rows.append([gain, angle, norm, gain - angle - norm, Ca - Co, Na - No])
+    return np.mean(rows, axis=0) if rows else [None] * 6
+
+
+def qk(run, rule="std:3", head=None):
+    out = []
+    for l in run.layers:
+        S = anchors(run.finished_received(l), rule)
+        H = run.get("q", run.steps[0], l).shape[0]
+        parts = [advantage(qk_map(run, l, h)[1], S) for h in (range(H) if head is None else [head])]
+        out.append([mean([p[i] for p in parts]) for i in range(6)])
+    names = ["qk", "angle", "norm", "rest", "cos", "norms"]
+    by = {n: [o[i] for o in out] for i, n in enumerate(names)}
+    return {"by_layer": by, "overall": {n: mean(v) for n, v in by.items()}}
+
+
+def retrieval(run):
+    gold, final, when = set(run.regions["gold"]), run.tokens[-1], run.a["unmask_step"]
+    shift = 1 if run.meta["model"]["shift"] or run.causal else 0
+    H = run.meta["model"]["n_head"]
+    scores = np.zeros((len(run.layers), H))
+    for p in range(run.T):
+        if when[p] < 0:
+            continue
+        s = int(when[p])
+        rows = run.rows(s).tolist()
+        if p - shift not in rows:
+            continue
+        for i, l in enumerate(run.layers):
+            for h in range(H):
+                j = int(run.get("attn", s, l)[h, rows.index(p - shift)].argmax())
+                if j in gold and run.tokens[s, j] == final[p]:
+                    scores[i, h] += 1 / len(gold)
+    return {"scores": scores.tolist()}
+
+
+def rollout(run):
+    names = [r["name"] for r in run.meta["regions"]]
+    R = np.eye(len(names))
+    for l in run.layers:
+        if run.reduce == "regions":
+            A = sum(run.get("attn", s, l) for s in sorted({s for s, _ in run.finished().values()}))
+        else:
+            m = run.finished_matrix(l)
+            A = np.array([[m[np.ix_(run.regions[a], run.regions[b])].sum() for b in names] for a in names])
+        with np.errstate(all="ignore"):
+            A = np.nan_to_num(A / A.sum(1, keepdims=True)) + np.eye(len(names))
+        R = (A / A.sum(1, keepdims=True)) @ R
+    return {"regions": names, "flow": (R / R.sum(1, keepdims=True)).tolist()}
+
+
+def compare(a, b, rule="std:3"):
+    layers = [l for l in a.layers if l in b.layers]
+    steps = [s for s in a.steps if s in b.steps]
+    cells = {}
+    for l in layers:
+        cells[l] = {n: [] for n in ["received_distance", "pattern_distance", "anchors_kept", "anchors_lost",
+                                    "anchors_gained", "overlap"]}
+        for s in steps:
+            A, B = a.received(s, l), b.received(s, l)
+            n = max(len(A), len(B))
+            pa, pb = (np.pad(x / x.sum(), (0, n - len(x))) for x in (A, B))
+            Sa, Sb = anchors(A, rule), anchors(B, rule)
+            c = cells[l]
+            c["received_distance"].append(np.abs(pa - pb).sum() / 2)
+            if "received" not in (a.reduce, b.reduce):
+                ma, mb = (r.get("attn", s, l).mean(0) if r.reduce == "none" else r.get("attn", s, l) for r in (a, b))
+                ra, rb = a.rows(s).tolist(), b.rows(s).tolist()
+                K = max(ma.shape[1], mb.shape[1])
+                ds = [np.abs(np.pad(ma[ra.index(r)], (0, K - ma.shape[1])) -
+                             np.pad(mb[rb.index(r)], (0, K - mb.shape[1]))).sum() / 2 for r in ra if r in rb]
+                c["pattern_distance"] += [float(np.mean(ds))] if ds else []
+            c["anchors_kept"].append(len(Sa & Sb))
+            c["anchors_lost"].append(len(Sa - Sb))
+            c["anchors_gained"].append(len(Sb - Sa))
+            c["overlap"].append(jaccard(Sa, Sb))
+    a.layers = layers
+    return collect(a, cells)
+
+
+def bootstrap(values, seed=0):
+    values = [v for v in values if v is not None and np.isfinite(v)]
+    if len(values) < 2:
+        return [None, None]
+    bits = np.random.MT19937()
+    bits._legacy_seeding(seed)
+    draws = np.array([int(bits.random_raw()) for _ in range(2000 * len(values))], dtype=np.uint64)
+    index = (draws * np.uint64(len(values))) >> np.uint64(32)
+    means = np.array(values)[index.astype(int)].reshape(2000, -1).mean(1)
+    return [float(np.percentile(means, 2.5)), float(np.percentile(means, 97.5))]
