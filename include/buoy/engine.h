@@ -38,7 +38,7 @@ enum class Tap {
 
 std::string tap_name(Tap tap, int32_t layer);
 
-// How a pattern (or scores) [H, T, K] is reduced on the device before it is handed over. Heads and rows are those selected.
+// How a pattern [H, T, K] is reduced on the device before it is handed over. Heads and rows are those selected.
 enum class TapReduce {
     none,
     heads,    // mean over heads             [1, T, K]
@@ -49,14 +49,14 @@ enum class TapReduce {
 struct TapPoint {
     Tap       tap;
     int32_t   layer;
-    TapReduce reduce = TapReduce::none; // pattern only, the other taps come whole
+    TapReduce reduce = TapReduce::none; // of a pattern; the other taps come as they are
 
     bool operator==(const TapPoint & other) const {
         return tap == other.tap && layer == other.layer && reduce == other.reduce;
     }
 };
 
-// The part of a pattern that taps are about. Empty: all of it.
+// The part of patterns and scores that taps are about; other taps come whole. Empty: all of it.
 struct TapSelection {
     std::vector<int32_t>              heads;   // ascending
     std::vector<int32_t>              rows;    // indices into 0 … T-1, ascending
@@ -64,7 +64,7 @@ struct TapSelection {
 };
 
 // A change of one layer's attention before its softmax, in every stream: bias is added to the scaled scores of these keys,
-// -inf drops them. Several for the same place add up. A query left without any key is an error.
+// -inf drops them. Several for the same place add up. A query left without any key is an error. Taps show what was edited.
 struct AttentionEdit {
     int32_t              layer = 0;
     std::vector<int32_t> heads;   // empty: all
@@ -74,7 +74,8 @@ struct AttentionEdit {
 };
 
 // What a layer would attend to without its edits, and the edits that follow from it.
-// received [H, K]: the mean over query rows of the unedited pattern's columns, K columns for the key positions given.
+// received [H, K]: the mean over query rows of the unedited pattern's columns, K columns for the key positions given. It is
+// the first stream's; the edits are for all.
 using EditProbe = std::function<std::vector<AttentionEdit>(int32_t layer, const std::vector<int32_t> & key_positions,
                                                            const float * received)>;
 

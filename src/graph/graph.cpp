@@ -43,11 +43,12 @@ Graph::Graph(const Model & model, const GraphKey & key, KvStore * store, const s
     ggml_tensor * x = ggml_get_rows(ctx_.get(), model_.weights().embed, inputs_.tokens); // [E, T·S]
     for (int32_t il = 0; il < hp_.n_layer; il++) {
         const KeysValues kv = build_keys(il, x);
+        show_dropped_rows(il, x, kv);
         if (n_query_rows(il) == 0) { // nobody asked for a row: the last layer only had keys and values to store
             return;
         }
         x = build_queries(il, x, kv);
-        tap(Tap::resid_post, il, x);
+        tap({Tap::resid_post, il}, x);
     }
     build_head(x);
 }
@@ -165,7 +166,9 @@ bool Graph::is_watched(int32_t il) const {
            std::any_of(key_.taps.begin(), key_.taps.end(), [il](const TapPoint & point) { return point.layer == il; });
 }
 
-bool Graph::rows_restricted(int32_t il) const { return il == hp_.n_layer - 1 && !key_.all_rows && !is_watched(il); }
+bool Graph::rows_restricted(int32_t il) const {
+    return il == hp_.n_layer - 1 && !key_.all_rows && !key_.is_edited(il) && !key_.has_tap(Tap::resid_post, il);
+}
 
 int64_t Graph::n_query_rows(int32_t il) const {
     return (rows_restricted(il) ? key_.n_rows : key_.n_tokens) * key_.n_streams;

@@ -128,16 +128,17 @@ private:
     void          enter(const Rows & rows, int64_t first, int64_t n, int64_t n_all);
     int64_t       piece_size(int32_t il, int64_t n) const;
     int64_t       tile_rows(int64_t n) const;
-    ggml_tensor * plain_attention(int32_t il, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
+    ggml_tensor * attention_pattern(int32_t il, ggml_tensor * q, ggml_tensor * k, bool shown);
+    ggml_tensor * mix(ggml_tensor * pattern, ggml_tensor * v); // -> [H·D, n]
     ggml_tensor * flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v);
     ggml_tensor * by_head(ggml_tensor * x); // [D, n, T·S] -> [D, T, n, S]
     ggml_tensor * edited_pattern(int32_t il, ggml_tensor * scores);
     ggml_tensor * edit_mask(int32_t il);
-    void          tap(Tap kind, int32_t il, ggml_tensor * x);
+    void          tap(const TapPoint & point, ggml_tensor * x);
     void          tap_copy(Tap kind, int32_t il, ggml_tensor * x);
     void          tap_pattern(int32_t il, ggml_tensor * pattern);
     void          expand_last(ggml_tensor * x);
-    void          tap_last(const TapPoint & point, ggml_tensor * x);
+    void          show_dropped_rows(int32_t il, ggml_tensor * x, const KeysValues & kv);
     ggml_tensor * selected(ggml_tensor * pattern);
     ggml_tensor * mean_over(int dim, ggml_tensor * x);
     ggml_tensor * region_sums(ggml_tensor * mean);
@@ -155,7 +156,8 @@ private:
     GraphOutputs              outputs_;
     std::vector<TapNode>      taps_;
     std::vector<EditNode>     edits_;
-    Rows                      rows_; // being built
+    Rows                      rows_;            // being built
+    bool                      showing_ = false; // rows that no result needs
 };
 
 } // namespace buoy

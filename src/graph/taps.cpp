@@ -17,29 +17,22 @@ bool GraphKey::has_tap(Tap tap, int32_t layer) const {
                        [&](const TapPoint & point) { return point.tap == tap && point.layer == layer; });
 }
 
-void Graph::tap(Tap kind, int32_t il, ggml_tensor * x) {
-    if (key_.has_tap(kind, il)) {
-        ggml_set_name(x, tap_name(kind, il).c_str());
-        ggml_build_forward_expand(graph_, x);
-        taps_.push_back({{kind, il}, x, x});
-    }
-}
-
 // A tensor that only the host reads would keep its memory to the end of the pass, so something reads it once it was seen.
 void Graph::expand_last(ggml_tensor * x) {
     ggml_build_forward_expand(graph_, x);
     ggml_build_forward_expand(graph_, ggml_cont(ctx_.get(), ggml_view_1d(ctx_.get(), x, 1, 0)));
 }
 
-void Graph::tap_last(const TapPoint & point, ggml_tensor * x) {
-    expand_last(x);
-    taps_.push_back({point, x, x});
+void Graph::tap(const TapPoint & point, ggml_tensor * x) {
+    if (key_.has_tap(point)) {
+        expand_last(x);
+        taps_.push_back({point, x, x});
+    }
 }
 
 void Graph::tap_copy(Tap kind, int32_t il, ggml_tensor * x) {
     if (key_.has_tap(kind, il)) {
-        tap_last({kind, il},
-                 x->type == GGML_TYPE_F32 ? ggml_cont(ctx_.get(), x) : ggml_cast(ctx_.get(), x, GGML_TYPE_F32));
+        tap({kind, il}, x->type == GGML_TYPE_F32 ? ggml_cont(ctx_.get(), x) : ggml_cast(ctx_.get(), x, GGML_TYPE_F32));
     }
 }
 
@@ -48,24 +41,30 @@ void Graph::tap_pattern(int32_t il, ggml_tensor * pattern) {
     if (!key_.has_tap(Tap::pattern, il)) {
         return;
     }
-    if (asked(TapReduce::none) && key_.n_tap_rows == 0) {
-        tap(Tap::pattern, il, pattern);
-    }
     pattern = selected(pattern); // [K, rows, heads, S]
-    if (asked(TapReduce::none) && key_.n_tap_rows > 0) {
-        tap_last({Tap::pattern, il}, pattern);
-    }
+    tap({Tap::pattern, il}, pattern);
     if (asked(TapReduce::received)) {
-        tap_last({Tap::pattern, il, TapReduce::received}, mean_over(1, pattern)); // [K, 1, heads, S]
+        tap({Tap::pattern, il, TapReduce::received}, mean_over(1, pattern)); // [K, 1, heads, S]
     }
     if (asked(TapReduce::heads) || asked(TapReduce::regions)) {
         ggml_tensor * mean = mean_over(2, pattern); // [K, rows, 1, S]
         if (asked(TapReduce::regions)) {
-            tap_last({Tap::pattern, il, TapReduce::regions}, region_sums(mean)); // [regions, regions, 1, S]
+            tap({Tap::pattern, il, TapReduce::regions}, region_sums(mean)); // [regions, regions, 1, S]
         }
-        if (asked(TapReduce::heads)) {
-            tap_last({Tap::pattern, il, TapReduce::heads}, mean);
-        }
+        tap({Tap::pattern, il, TapReduce::heads}, mean);
+    }
+}
+
+// The last layer of a pass drops the rows that nobody asked for; taps are about all of them. So its queries are computed for
+// all rows once more, and what follows from them is left out of the graph.
+void Graph::show_dropped_rows(int32_t il, ggml_tensor * x, const KeysValues & kv) {
+    const bool tapped =
+        std::any_of(key_.taps.begin(), key_.taps.end(), [il](const TapPoint & point) { return point.layer == il; });
+    if (rows_restricted(il) && tapped) {
+        enter({inputs_.positions, inputs_.mask, nullptr}, 0, x->ne[1], x->ne[1]);
+        showing_ = true;
+        model_.arch().queries(*this, il, x, kv);
+        showing_ = false;
     }
 }
 
