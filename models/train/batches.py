@@ -19,11 +19,11 @@ def draw_chat(rng, level, dense):
     """level None asks for stories. A dense chat has many questions, to be cut where the row ends."""
     if level is None:
         return [corpus.story(rng) for _ in range(6 if dense else 1)]
-    if level <= 1:
-        n = rng.choice([2, 3, 4, 5, 6])
-    elif level == 2:
+    if level <= 2:
         n = rng.choice([2, 3, 4, 5, 6])
     elif level == 3:
+        n = rng.choice([2, 3, 4, 5, 6])
+    elif level == 4:
         n = rng.choice([2, 3, 4, 5])
     else:
         n = rng.choice([1, 2, 3, 4, 5, 5, 5, 5, 6, 7, 8, 9, 10]) if dense else rng.choice([3, 4, 5, 5, 5, 6, 7])
@@ -53,7 +53,7 @@ def make_row(tok, rng, chat, length, canvas, bare):
 def draw(tok, rng, level, dense, length, n_rows, canvas):
     rows = []
     while len(rows) < n_rows:
-        row = make_row(tok, rng, draw_chat(rng, level, dense), length, canvas, level == 0)
+        row = make_row(tok, rng, draw_chat(rng, level, dense), length, canvas, level is not None and level <= 1)
         if row is not None:
             rows.append(row)
     ids, kinds = zip(*rows)

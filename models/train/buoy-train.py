@@ -29,7 +29,7 @@ from muon import Muon
 STORY = corpus.LEVELS  # its place in lists of accuracy by kind
 # (rows, length) of a batch: many questions per row, or one with a canvas as the program sees it
 DENSE = [(20, 128), (16, 160), (16, 160), (16, 192), (12, 224)]
-EASY = [(16, 64), (16, 96), (16, 112)]  # by level; small batches get through the first plateaus sooner
+EASY = [(16, 64), (16, 80), (16, 96), (16, 112)]  # by level; small batches get through the first plateaus sooner
 SINGLE = [(24, 128), (20, 160)]
 
 
@@ -47,6 +47,7 @@ class Run:
     def __init__(self, args):
         torch.manual_seed(args.seed)
         torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
         self.args, self.path = args, os.path.join(args.run, "checkpoint.pt")
         os.makedirs(args.run, exist_ok=True)
         self.tok = bpe.Tokenizer.load(args.tokenizer)
@@ -94,25 +95,25 @@ class Run:
     def choose(self, rng):
         """Level and density of this step: mostly the current level, some of the earlier ones, some stories."""
         top = corpus.LEVELS - 1
-        if self.level >= 3 and rng.random() < 0.15:
+        if self.level >= 4 and rng.random() < 0.15:
             return None, rng.random() < 0.7
         if self.level == 0 or rng.random() < 0.7:
             level = self.level
         else:
-            level = rng.randrange(0 if self.level < top else 2, self.level)
-        return level, level < 3 or rng.random() < 0.75
+            level = rng.randrange(0 if self.level < top else 3, self.level)
+        return level, level < 4 or rng.random() < 0.75
 
     def train_step(self):
         rng = corpus.generator(self.args.twin, self.args.seed, self.step)
         level, dense = self.choose(rng)
         n_rows, length = rng.choice(DENSE if dense else SINGLE)
-        if level is not None and level < 3:
+        if level is not None and level < 4:
             n_rows, length = EASY[level]
         ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal)
         if self.causal:
             inputs, targets, kind = ids[:, :-1], ids[:, 1:], kinds[:, 1:]
             weight = np.where(kind == batches.ANSWER, 1.0, 0.0)
-            if self.level >= 3:
+            if self.level >= 4:
                 weight[kind == batches.CONTEXT] = self.args.context_weight
         else:
             inputs, masked = batches.mask_canvases(ids, kinds, self.tok, rng)
@@ -134,24 +135,25 @@ class Run:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optim in self.optims:
             optim.step()
-        right = np.ones(weight.size, bool)
+        right = np.zeros(weight.size, bool)
         right[rows.numpy()] = (logits.argmax(-1) == target).numpy()
-        self.count(level, kinds, right.reshape(kind.shape))
+        self.count(level, kinds, right.reshape(kind.shape), np.ones(kinds.shape, bool) if self.causal else masked)
         self.tokens += inputs.size
         self.step += 1
         return float(losses[answers].mean().detach()) if answers.any() else float("nan")
 
-    def count(self, level, kinds, right):
-        """Share of answers without a wrong token. Every batch is new, so this is held-out accuracy."""
+    def count(self, level, kinds, right, masked):
+        """Share of answers without a wrong token, of those that were masked altogether. Every batch is new, so this is
+        held-out accuracy."""
         whole = []
         for r in range(len(kinds)):
             for first, last in batches.spans(kinds[r]):
                 n = int((kinds[r, first:last] == batches.ANSWER).sum())
-                first -= self.causal
-                if n > 0:
-                    whole.append(right[r, first:first + n].all())
+                if n > 0 and masked[r, first:first + n].all():
+                    whole.append(right[r, first - self.causal:first - self.causal + n].all())
         at, pace = STORY if level is None else level, 0.05
-        self.accuracy[at] += pace * (float(np.mean(whole)) - self.accuracy[at])
+        if whole:
+            self.accuracy[at] += pace * (float(np.mean(whole)) - self.accuracy[at])
 
     def go(self):
         log = open(os.path.join(self.args.run, "log.csv"), "a", newline="")

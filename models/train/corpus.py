@@ -1,9 +1,9 @@
 """Draws samples: passages with facts made up on the spot, questions about them, short answers, and small stories.
 
 A sample is a chat: a list of (user text, answer text). The passages stand at the start of the first user text.
-Levels, from easy to hard: 0 a key-value list said again in another order, 1 questions about such a list, 2 one plain fact
-per passage, 3 several facts per passage with pronouns, 4 everything: all phrasings, islands beside people, passages that
-do not matter.
+Levels, from easy to hard: 0 a list of pairs said again in another order, 1 the same with words between name and value,
+2 questions about such a list, 3 one plain fact per passage, 4 several facts per passage with pronouns, 5 everything: all
+phrasings, islands beside people, passages that do not matter.
 """
 
 import random
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import world
 
-LEVELS = 5
+LEVELS = 6
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Fact:
 
 
 def _pick(rng, templates, level):
-    return rng.choice(templates[:1] if level <= 2 else templates[:2] if level == 3 else templates)
+    return rng.choice(templates[:1] if level <= 3 else templates[:2] if level == 4 else templates)
 
 
 def pronoun(name):
@@ -70,10 +70,10 @@ class Context:
 def passage(rng, facts, level):
     name = facts[0].subject
     predicates = [f.predicate(rng, level) for f in facts]
-    if level <= 2:
+    if level <= 3:
         return " ".join(f"{name} {p}." for p in predicates)
     he = pronoun(name).capitalize() if facts[0].table is world.PERSON else "It"
-    text = f"{rng.choice(world.OPENINGS)} {name}" if level >= 4 and rng.random() < 0.2 else name
+    text = f"{rng.choice(world.OPENINGS)} {name}" if level >= 5 and rng.random() < 0.2 else name
     text += f" {predicates[0]}"
     rest = predicates[1:]
     if rest and rng.random() < 0.4:
@@ -81,7 +81,7 @@ def passage(rng, facts, level):
     text += "."
     for p in rest:
         text += f" {he if rng.random() < 0.6 else name} {p}."
-    if level >= 4 and rng.random() < 0.1:
+    if level >= 5 and rng.random() < 0.1:
         text += " " + rng.choice(world.NOTES)
     return text
 
@@ -99,23 +99,23 @@ def _pairs(rng, shape):
     values = rng.sample(pool, min(len(pool), shape.n_passages))
     pairs = list(zip(names, values))
     asked = [rng.choice(pairs) for _ in range(shape.n_questions)]
-    if shape.level == 0:  # no chat: what follows the list are the same pairs again
-        first = " ".join(f"{n} {v}." for n, v in pairs)
-        return [(f"List: {first}\nAgain:", "")] + [(f" {n}", f" {v}.") for n, v in asked]
-    first = " ".join(f"{n}: {v}." for n, v in pairs)
-    turns = [(f"So {n}?", f"It is {v}.") for n, v in asked]
-    return [(f"List: {first}\n{turns[0][0]}", turns[0][1])] + turns[1:]
+    said, again = ("", "") if shape.level == 0 else (rng.choice(world.LINKS), rng.choice(world.LINKS))
+    first = "List: " + " ".join(f"{n}{said} {v}." for n, v in pairs)
+    if shape.level <= 1:  # no chat: what follows the list are the same pairs again
+        return [(f"{first}\nAgain:", "")] + [(f" {n}{again}", f" {v}.") for n, v in asked]
+    turns = [(f"So {n}{again}?", f"It is {v}.") for n, v in asked]
+    return [(f"{first}\n{turns[0][0]}", turns[0][1])] + turns[1:]
 
 
 def questions(rng, shape):
-    if shape.level <= 1:
+    if shape.level <= 2:
         return _pairs(rng, shape)
-    context = Context(rng, rng.choice([2, 3]) if shape.level <= 3 else rng.choice([2, 3, 4, 6]))
+    context = Context(rng, rng.choice([2, 3]) if shape.level <= 4 else rng.choice([2, 3, 4, 6]))
     passages, facts = [], []
     for _ in range(shape.n_passages):
-        island = shape.level >= 4 and rng.random() < 0.2 and context.islands
-        drawn = context.draw(world.ISLAND if island else world.PERSON, 1 if shape.level == 2 else rng.choice([1, 2, 2, 3]))
-        note = shape.level >= 4 and facts and rng.random() < 0.1
+        island = shape.level >= 5 and rng.random() < 0.2 and context.islands
+        drawn = context.draw(world.ISLAND if island else world.PERSON, 1 if shape.level == 3 else rng.choice([1, 2, 2, 3]))
+        note = shape.level >= 5 and facts and rng.random() < 0.1
         if note or not drawn:
             passages.append(" ".join(rng.sample(world.NOTES, rng.choice([1, 2]))))
         else:
@@ -144,6 +144,6 @@ def everything(n, seed="tokenizer"):
     rng = generator(seed)
     for _ in range(n):
         level = rng.randrange(LEVELS)
-        for user, answer in questions(rng, Shape(level, 4 if level > 1 else 12, 6)) + [story(rng)]:
+        for user, answer in questions(rng, Shape(level, 4 if level > 2 else 12, 6)) + [story(rng)]:
             yield user
             yield answer

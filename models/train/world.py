@@ -90,6 +90,10 @@ ISLAND = {
               "It sells {v}."),
 }
 
+# what may stand between a name and a value in a list of pairs
+LINKS = ["", ":", " is", " has", " eats", " plays the", " lives in", " works as a", " moved to the", " likes the colour",
+         " has a small house in", ", it is"]
+
 OPENINGS = ["Everyone knows that", "People say that", "It is true that", "As far as we know,", "These days", "In the news:"]
 NOTES = [
     "The rain fell on the old harbour all night.", "A good map shows every road and every river.",
