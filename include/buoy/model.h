@@ -38,17 +38,19 @@ struct ModelInfo {
     Traits      traits;
 };
 
-// Quantised weights on a CPU: as they are, or as F16, which takes more memory and makes a denoising step faster.
+// Quantised weights on a CPU: as they are, or as F16, which takes more memory and is faster than ggml's quantised products.
 enum class Unpack {
     off,
     f16,
-    automatic, // F16 for a diffusion model if that needs at most half of the free memory and no GPU is in use
+    automatic, // F16 for a diffusion model's weights that we have no kernel of our own for, if that needs at most half of the
+               // free memory and no GPU is in use
 };
 
 struct ModelParams {
     std::string              path;
     bool                     use_mmap     = true;
     bool                     use_repack   = true; // the CPU backend's interleaved weight layouts, where they help
+    bool                     use_kernels  = true; // our own CPU matrix products for diffusion models, where they help
     int32_t                  n_gpu_layers = -1;   // layers on a GPU, counted from the last; -1: all that has a device
     Unpack                   unpack       = Unpack::off;
     std::vector<std::string> devices; // names as list_devices() gives them; empty: every GPU

@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include "graph/kv-store.h"
+#include "kernel/matmul.h"
 #include "model/model.h"
 
 #include <algorithm>
@@ -180,8 +181,19 @@ ggml_tensor * Graph::rms_norm(ggml_tensor * x, ggml_tensor * weight) {
     return ggml_mul(ctx_.get(), ggml_rms_norm(ctx_.get(), x, hp_.norm_eps), weight);
 }
 
+// One row alone is bound by reading the weights: there ggml's dot products are as good.
+ggml_tensor * Graph::multiply(ggml_tensor * w, ggml_tensor * x) {
+    if (!model_.use_kernels() || x->ne[1] == 1 || !can_mul_packed(w->type, w->ne[0])) {
+        return ggml_mul_mat(ctx_.get(), w, x);
+    }
+    if (packed_.rows != x) {
+        packed_ = {x, pack_rows(ctx_.get(), x)};
+    }
+    return mul_packed(ctx_.get(), w, packed_.packed, x->ne[1]);
+}
+
 ggml_tensor * Graph::linear(const Linear & part, ggml_tensor * x) {
-    ggml_tensor * y = ggml_mul_mat(ctx_.get(), part.w, x);
+    ggml_tensor * y = multiply(part.w, x);
     if (part.scale != nullptr) {
         y = ggml_mul(ctx_.get(), y, part.scale);
     }

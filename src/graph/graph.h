@@ -112,6 +112,12 @@ public:
     ggml_tensor * attention(int32_t il, ggml_tensor * q, const KeysValues & kv);
 
 private:
+    // What was packed last, for several products with the same rows.
+    struct Packed {
+        ggml_tensor * rows   = nullptr;
+        ggml_tensor * packed = nullptr;
+    };
+
     // The rows being built: all of a pass, those asked for in the last layer, or a piece of them.
     struct Rows {
         ggml_tensor * positions = nullptr; // i32 [n]
@@ -123,6 +129,7 @@ private:
     bool          is_watched(int32_t il) const; // tapped or edited
     void          make_inputs();
     ggml_tensor * input(ggml_type type, int64_t ne0, int64_t ne1, const char * name);
+    ggml_tensor * multiply(ggml_tensor * w, ggml_tensor * x);
     KeysValues    build_keys(int32_t il, ggml_tensor * x);
     ggml_tensor * build_queries(int32_t il, ggml_tensor * x, KeysValues kv);
     void          enter(const Rows & rows, int64_t first, int64_t n, int64_t n_all);
@@ -158,6 +165,8 @@ private:
     std::vector<EditNode>     edits_;
     Rows                      rows_;            // being built
     bool                      showing_ = false; // rows that no result needs
+    Rows                      rows_; // being built
+    Packed                    packed_;
 };
 
 } // namespace buoy

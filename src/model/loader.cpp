@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/printable.h"
+#include "kernel/matmul.h"
 #include "model/unpack.h"
 
 #include <algorithm>
@@ -67,8 +68,10 @@ bool is_matrix_type(ggml_type type) {
     return is_float || (ggml_is_quantized(type) && type != GGML_TYPE_Q8_1 && type != GGML_TYPE_Q8_K);
 }
 
-WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack)
-    : file_(file), placement_(placement), use_mmap_(params.use_mmap), use_repack_(params.use_repack), unpack_(unpack) {}
+WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack,
+                           bool use_kernels)
+    : file_(file), placement_(placement), use_mmap_(params.use_mmap), use_repack_(params.use_repack), unpack_(unpack),
+      use_kernels_(use_kernels) {}
 
 const GgufTensor * WeightLoader::look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use,
                                          bool must) const {
@@ -162,7 +165,9 @@ void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, Lay
 }
 
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const {
-    const auto candidates = placement_.buffer_types(il, use_repack_ && use == WeightUse::matmul);
+    const bool for_kernels = use_kernels_ && can_mul_packed(like->type, like->ne[0]);
+    const bool repack      = use_repack_ && use == WeightUse::matmul && !for_kernels;
+    const auto candidates  = placement_.buffer_types(il, repack);
     for (const auto & [device, buft] : candidates) {
         ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
         ggml_tensor *    w  = ggml_dup_tensor(ctx.get(), like);
@@ -189,7 +194,8 @@ ggml_context * WeightLoader::context(ggml_backend_buffer_type_t buft) {
 ggml_tensor * WeightLoader::declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape,
                                     WeightUse use, int32_t il) {
     ggml_context_ptr scratch{ggml_init({ggml_tensor_overhead() * 2, nullptr, true})};
-    const bool       as_f16 = unpack_ && use == WeightUse::matmul && ggml_is_quantized(source->type);
+    const bool       as_is  = use_kernels_ && can_mul_packed(source->type, shape.begin()[0]);
+    const bool       as_f16 = unpack_ && use == WeightUse::matmul && ggml_is_quantized(source->type) && !as_is;
     const ggml_type  type   = as_f16 ? GGML_TYPE_F16 : source->type;
     ggml_tensor *    like   = ggml_new_tensor(scratch.get(), type, static_cast<int>(shape.size()), shape.data());
     ggml_backend_buffer_type_t buft = choose_buffer(like, use, il);

@@ -32,8 +32,9 @@ struct WeightMemory {
 // Declares weights first (shapes are checked against the file), then brings all of them into memory.
 class WeightLoader {
 public:
-    // unpack: quantised matrices become F16
-    WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack);
+    // unpack: quantised matrices become F16, kernels: but for those that our own kernels read as they are
+    WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack,
+                 bool use_kernels);
 
     // A %d in the name stands for the layer. Throws where the tensor is missing or has another shape.
     ggml_tensor * required(const char * name, std::initializer_list<int64_t> shape, WeightUse use, int32_t il);
@@ -75,6 +76,7 @@ private:
     bool                                                       use_mmap_;
     bool                                                       use_repack_;
     bool                                                       unpack_;
+    bool                                                       use_kernels_;
     std::map<ggml_backend_buffer_type_t, ggml_context_ptr>     contexts_;
     std::map<ggml_backend_buffer_type_t, std::vector<Pending>> pending_;
     std::map<Key, ggml_tensor *>                               declared_;

@@ -18,12 +18,14 @@ public:
     const Arch &      arch() const { return arch_; }
     const Weights &   weights() const { return weights_; }
     const Placement & placement() const { return placement_; }
+    bool              use_kernels() const { return use_kernels_; } // kernel/matmul.h, for the weights it can read
 
 private:
     const Arch & arch_;
     HParams      hparams_;
     Placement    placement_;
     ModelInfo    info_;
+    bool         use_kernels_ = false;
     Weights      weights_;
     WeightMemory memory_;
 };

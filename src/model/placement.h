@@ -18,6 +18,8 @@ public:
     // Devices in use, GPUs first, the CPU always last.
     const std::vector<ggml_backend_dev_t> & devices() const { return devices_; }
 
+    bool cpu_only() const { return devices_.size() == 1; }
+
     // Buffer types to try for a weight of that layer, best first: the device's own, then the CPU's repacked layouts
     // (when asked for), then plain host memory.
     std::vector<std::pair<ggml_backend_dev_t, ggml_backend_buffer_type_t>> buffer_types(int32_t il, bool repack) const;

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/gguf-file.h"
+#include "kernel/matmul.h"
 
 #include <algorithm>
 #include <fstream>
@@ -31,22 +32,21 @@ uint64_t available_memory(ggml_backend_dev_t cpu) {
 
 } // namespace
 
-bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params,
-                   const Traits & traits) {
-    const bool cpu_only = placement.devices().size() == 1;
+bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params, const Traits & traits,
+                   bool use_kernels) {
     if (params.unpack != Unpack::automatic) {
         return params.unpack == Unpack::f16;
     }
     uint64_t n_unpacked = 0, n_stored = 0;
     for (const GgufTensor & tensor : file.tensors()) {
-        if (ggml_is_quantized(tensor.type)) {
+        if (ggml_is_quantized(tensor.type) && !(use_kernels && can_mul_packed(tensor.type, tensor.ne[0]))) {
             n_unpacked +=
                 static_cast<uint64_t>(tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3]) * sizeof(ggml_fp16_t);
             n_stored += tensor.size;
         }
     }
     // one token at a time is bound by reading the weights, and F16 is more to read
-    if (!traits.is_diffusion() || !cpu_only || n_unpacked == 0 ||
+    if (!traits.is_diffusion() || !placement.cpu_only() || n_unpacked == 0 ||
         n_unpacked > available_memory(placement.devices().back()) / 2) {
         return false;
     }

@@ -1,0 +1,47 @@
+#include "kernel/avx2/table.h"
+
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+
+#include "kernel/avx2/attention.h"
+#include "kernel/avx2/multiply.h"
+#include "kernel/avx2/pack.h"
+#include "kernel/avx2/unpack.h"
+
+namespace buoy {
+
+namespace {
+
+template <class Format> constexpr WeightKernel weight_kernel() {
+    using Block           = typename Format::Block;
+    constexpr int64_t fit = static_cast<int64_t>(sizeof(WeightTile) / sizeof(Block));
+    return {fit < tile_blocks_max ? fit / 8 * 8 : tile_blocks_max, unpack<Format>, multiply<Block>};
+}
+
+constexpr KernelTable table = {
+    pack,
+    attend,
+    weight_kernel<Q4_0>(),
+    weight_kernel<Q4_1>(),
+    weight_kernel<Q5_0>(),
+    weight_kernel<Q5_1>(),
+    weight_kernel<Q8_0>(),
+    weight_kernel<Q4_K>(),
+    weight_kernel<Q5_K>(),
+    weight_kernel<Q6_K>(),
+};
+
+} // namespace
+
+const KernelTable * avx2_table() { return &table; }
+
+} // namespace buoy
+
+#else
+
+namespace buoy {
+
+const KernelTable * avx2_table() { return nullptr; }
+
+} // namespace buoy
+
+#endif

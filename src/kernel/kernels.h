@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The inner loops of our own CPU operations, as one table per instruction set. Whoever calls them (matmul, attention, summary)
+// divides the work and knows ggml; these know numbers in memory only.
+
+namespace buoy {
+
+constexpr int64_t kernel_block = 32; // values of a row of activations that share a scale
+constexpr int64_t kernel_quad  = 4;  // rows of activations that are multiplied together
+constexpr int64_t kernel_rows  = 8;  // rows of weights that are multiplied together
+
+// 32 values of 4 rows: v = d·(q − 128). Four neighbouring values lie together, so that one load spreads them over a register.
+struct PackedBlock {
+    uint8_t q[kernel_block / 4][kernel_quad][4];
+    float   d[kernel_quad];
+    float   sum[kernel_quad]; // of the 32 values
+};
+
+// Rows of weights as they lie in memory, and a stretch of their columns.
+struct WeightSpan {
+    const uint8_t * rows;
+    size_t          row_size;
+    int64_t         n_rows; // 1 … kernel_rows
+    int64_t         block_first, block_count;
+};
+
+// What one thread needs to multiply kernel_rows rows, big enough for every type.
+constexpr int64_t tile_blocks_max = 32;
+struct alignas(64) WeightTile {
+    uint8_t bytes[tile_blocks_max * 352];
+};
+
+// One type of weights. unpack fills a tile with at most block_limit blocks of columns; multiply adds its product with four
+// packed rows to y, or starts with it: y[r·y_stride + i] for rows r < n, weights i < kernel_rows.
+struct WeightKernel {
+    int64_t block_limit;
+    void (*unpack)(const WeightSpan & span, WeightTile & tile);
+    void (*multiply)(const WeightTile & tile, const PackedBlock * x, int64_t n_blocks, bool start, float * y,
+                     size_t y_stride, int64_t n);
+};
+
+enum class KeyType { f32, f16, q8_0 };
+
+// Keys or values of one head.
+struct KeyRows {
+    const uint8_t * data;
+    size_t          stride; // bytes from one position to the next
+    KeyType         type;
+};
+
+constexpr int64_t attention_rows_max = 64;
+constexpr int64_t attention_head_max = 256; // a multiple of 8
+
+// Some queries of heads that share their keys and values. n_rows · head_dim rounded up to 16 is at most 4096.
+struct AttentionWork {
+    int64_t          n_rows, n_keys, head_dim;
+    const float *    q[attention_rows_max];
+    float *          out[attention_rows_max];
+    const uint16_t * mask[attention_rows_max]; // halves that are added to the scaled scores; null for all rows or for none
+    KeyRows          k, v;
+    float            scale;
+};
+
+struct KernelTable {
+    // n rows (1 … 4) of n_blocks·32 floats, row_stride floats apart
+    void (*pack)(const float * x, size_t row_stride, int64_t n, int64_t n_blocks, PackedBlock * to);
+
+    void (*attend)(const AttentionWork & work);
+
+    WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;
+};
+
+// Null where this processor or this build has none.
+const KernelTable * kernel_table();
+
+} // namespace buoy

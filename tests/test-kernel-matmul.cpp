@@ -1,0 +1,151 @@
+#include "kernel/matmul.h"
+
+#include "support/random-engine.h"
+
+#include <doctest/doctest.h>
+#include <ggml-cpp.h>
+#include <ggml-cpu.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+
+// Our kernels against the definition, in double precision: what a type's weights mean (ggml's to_float) times the activations.
+
+using namespace buoy;
+
+namespace {
+
+std::vector<float> random_values(int64_t n, uint32_t seed) {
+    std::mt19937                    random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float>              values(static_cast<size_t>(n));
+    std::generate(values.begin(), values.end(), [&] { return normal(random); });
+    return values;
+}
+
+struct Product {
+    ggml_type          type;
+    int64_t            K, M, N;
+    std::vector<float> x; // [N, K]
+    std::vector<float> w; // [M, K], as the type keeps them
+    std::vector<float> y; // [N, M], as the kernel computes it
+};
+
+Product multiply(ggml_type type, int64_t K, int64_t M, int64_t N, int n_threads) {
+    Product       p = {type, K, M, N, random_values(K * N, 1), random_values(K * M, 2), {}};
+    const int64_t i = N / 2 * K; // a row of zeros, and one value that dwarfs its block
+    std::fill(p.x.begin() + i, p.x.begin() + i + K, 0.0f);
+    p.x[0] = 1000.0f;
+
+    const size_t     size = static_cast<size_t>(K * (M + N + 2) + M * N) * 8 + (1u << 20);
+    ggml_context_ptr ctx{ggml_init({size, nullptr, false})};
+    ggml_tensor *    w = ggml_new_tensor_2d(ctx.get(), type, K, M);
+    ggml_tensor *    x = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, K, N);
+    ggml_quantize_chunk(type, p.w.data(), w->data, 0, M, K, nullptr);
+    for (int64_t row = 0; row < M; row++) {
+        ggml_get_type_traits(type)->to_float(static_cast<const char *>(w->data) + w->nb[1] * static_cast<size_t>(row),
+                                             p.w.data() + row * K, K);
+    }
+    std::copy(p.x.begin(), p.x.end(), static_cast<float *>(x->data));
+    ggml_tensor * y     = mul_packed(ctx.get(), w, pack_rows(ctx.get(), x), N);
+    ggml_cgraph * graph = ggml_new_graph(ctx.get());
+    ggml_build_forward_expand(graph, y);
+    ggml_graph_compute_with_ctx(ctx.get(), graph, n_threads);
+    p.y.assign(static_cast<float *>(y->data), static_cast<float *>(y->data) + M * N);
+    return p;
+}
+
+// Each 32 activations in 255 steps of their largest.
+std::vector<float> in_8_bits(std::vector<float> x) {
+    for (size_t at = 0; at < x.size(); at += 32) {
+        float top = 0.0f;
+        for (size_t i = at; i < at + 32; i++) {
+            top = std::max(top, std::abs(x[i]));
+        }
+        for (size_t i = at; i < at + 32 && top > 0.0f; i++) {
+            x[i] = std::nearbyint(x[i] * (127.0f / top)) * (top / 127.0f);
+        }
+    }
+    return x;
+}
+
+// Σ (y − w·x)² / Σ (w·x)²
+double nmse(const Product & p, const std::vector<float> & x) {
+    double error = 0.0, power = 0.0;
+    for (int64_t n = 0; n < p.N; n++) {
+        for (int64_t m = 0; m < p.M; m++) {
+            double sum = 0.0;
+            for (int64_t k = 0; k < p.K; k++) {
+                sum += static_cast<double>(p.w[static_cast<size_t>(m * p.K + k)]) *
+                       static_cast<double>(x[static_cast<size_t>(n * p.K + k)]);
+            }
+            const double difference = static_cast<double>(p.y[static_cast<size_t>(n * p.M + m)]) - sum;
+            error += difference * difference;
+            power += sum * sum;
+        }
+    }
+    return error / power;
+}
+
+struct Type {
+    ggml_type type;
+    int64_t   block; // columns
+};
+
+const Type types[] = {{GGML_TYPE_Q4_0, 32}, {GGML_TYPE_Q4_1, 32},  {GGML_TYPE_Q5_0, 32},  {GGML_TYPE_Q5_1, 32},
+                      {GGML_TYPE_Q8_0, 32}, {GGML_TYPE_Q4_K, 256}, {GGML_TYPE_Q5_K, 256}, {GGML_TYPE_Q6_K, 256}};
+
+} // namespace
+
+TEST_CASE("packed products are those of the weights and 8-bit activations, for any size") {
+    for (const Type & type : types) {
+        if (!can_mul_packed(type.type, type.block)) {
+            MESSAGE("skipped: no kernels for this processor");
+            return;
+        }
+        CAPTURE(ggml_type_name(type.type));
+        const int64_t shapes[][3] = {{1, 1, 1}, {2, 7, 3}, {3, 8, 4}, {5, 9, 5}, {1, 24, 33}, {8, 70, 2}, {43, 10, 6}};
+        for (const auto & [blocks, M, N] : shapes) {
+            CAPTURE(blocks);
+            CAPTURE(M);
+            CAPTURE(N);
+            const Product p = multiply(type.type, blocks * type.block, M, N, 1);
+            CHECK(nmse(p, in_8_bits(p.x)) < 1e-11); // float sums of up to 11008 terms
+            CHECK(nmse(p, p.x) < 1e-4);             // what 8 bits for activations cost
+        }
+    }
+}
+
+TEST_CASE("packed products don't depend on the number of threads") {
+    for (const Type & type : types) {
+        if (can_mul_packed(type.type, type.block)) {
+            const Product one = multiply(type.type, 2 * type.block, 50, 9, 1);
+            CHECK(multiply(type.type, 2 * type.block, 50, 9, 2).y == one.y);
+            CHECK(multiply(type.type, 2 * type.block, 50, 9, 5).y == one.y);
+        }
+    }
+}
+
+TEST_CASE("what is not a number stays visible in a packed product") {
+    if (!can_mul_packed(GGML_TYPE_Q4_0, 64)) {
+        MESSAGE("skipped: no kernels for this processor");
+        return;
+    }
+    for (const float bad : {NAN, INFINITY}) {
+        ggml_context_ptr ctx{ggml_init({1u << 20, nullptr, false})};
+        ggml_tensor *    w = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_Q4_0, 64, 8);
+        ggml_tensor *    x = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, 64, 2);
+        ggml_quantize_chunk(GGML_TYPE_Q4_0, random_values(64 * 8, 3).data(), w->data, 0, 8, 64, nullptr);
+        ggml_set_f32(x, 1.0f);
+        static_cast<float *>(x->data)[64 + 40] = bad;
+        ggml_tensor * y                        = mul_packed(ctx.get(), w, pack_rows(ctx.get(), x), 2);
+        ggml_cgraph * graph                    = ggml_new_graph(ctx.get());
+        ggml_build_forward_expand(graph, y);
+        ggml_graph_compute_with_ctx(ctx.get(), graph, 1);
+        const auto * out = static_cast<const float *>(y->data);
+        CHECK(std::all_of(out, out + 8, [](float v) { return std::isfinite(v); }));
+        CHECK(std::none_of(out + 8, out + 16, [](float v) { return std::isfinite(v); }));
+    }
+}
