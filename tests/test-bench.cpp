@@ -1,8 +1,8 @@
 // llama-diffusion-bench: what it prints, not how long anything takes.
 #include "buoy/vocab.h"
+#include "support/cli.h"
 #include "support/paths.h"
 #include "support/random-engine.h"
-#include "support/run-program.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -46,14 +46,6 @@ std::vector<std::string> lines_of(const std::string & text) {
         lines.push_back(line);
     }
     return lines;
-}
-
-void check_refused(const ProgramResult & result, const std::string & culprit) {
-    CAPTURE(result.err);
-    CHECK(result.code == 1);
-    CHECK(result.is_one_line());
-    CHECK(result.err.find(culprit) != std::string::npos);
-    CHECK(result.out.empty());
 }
 
 } // namespace

@@ -73,7 +73,7 @@ Attention run(const Setting & s, int n_threads) {
         a.mask = make_mask(s);
         ggml_fp32_to_fp16_row(a.mask.data(), static_cast<ggml_fp16_t *>(mask->data), s.K * s.Tq);
     }
-    ggml_tensor * y     = attend(ctx.get(), q, k, v, mask);
+    ggml_tensor * y     = attend(ctx.get(), q, k, v, mask, 1.0f / std::sqrt(static_cast<float>(s.D)));
     ggml_cgraph * graph = ggml_new_graph(ctx.get());
     ggml_build_forward_expand(graph, y);
     ggml_graph_compute_with_ctx(ctx.get(), graph, n_threads);

@@ -1,6 +1,5 @@
 #include "kernel/matmul.h"
 
-#include "support/random-engine.h"
 
 #include <doctest/doctest.h>
 #include <ggml-cpp.h>
@@ -9,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <string>
+#include <vector>
 
 // Our kernels against the definition, in double precision: what a type's weights mean (ggml's to_float) times the activations.
 

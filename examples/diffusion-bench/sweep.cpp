@@ -2,10 +2,10 @@
 
 #include "buoy/bundled.h"
 #include "buoy/error.h"
+#include "io/parse-number.h"
 #include "io/printable.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 namespace {
@@ -14,12 +14,11 @@ constexpr int32_t tokens_max = 1 << 24;
 constexpr size_t  cases_max  = 10000;
 
 template <typename T> T parse_number(const char * what, const std::string & text, T low, T high) {
-    T          number = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size() || !(number >= low && number <= high)) {
+    const std::optional<T> number = buoy::parse_number<T>(text);
+    if (!number || !(*number >= low && *number <= high)) {
         buoy::fail(what, ": ", buoy::in_quotes(text), " is no number from ", low, " to ", high);
     }
-    return number;
+    return *number;
 }
 
 template <typename T> using Names = std::map<std::string, T>;
@@ -47,6 +46,8 @@ const Names<buoy::FlashAttention> flash_names = {
 const Names<buoy::Unpack> unpack_names = {
     {"off", buoy::Unpack::off}, {"f16", buoy::Unpack::f16}, {"auto", buoy::Unpack::automatic}};
 
+const Names<bool> kernel_names = {{"ours", true}, {"ggml", false}};
+
 void set_prompt(Case & one, const std::string & v) { one.n_prompt = parse_number("-p", v, 0, tokens_max); }
 void set_predict(Case & one, const std::string & v) { one.generate.n_predict = parse_number("-n", v, 1, tokens_max); }
 void set_steps(Case & one, const std::string & v) { one.generate.steps = parse_number("--steps", v, 0, tokens_max); }
@@ -64,6 +65,10 @@ void set_type_k(Case & one, const std::string & v) { one.engine.type_k = parse_n
 void set_type_v(Case & one, const std::string & v) { one.engine.type_v = parse_name("-ctv", v, kv_names); }
 void set_flash(Case & one, const std::string & v) { one.engine.flash = parse_name("-fa", v, flash_names); }
 void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, unpack_names); }
+void set_kernels(Case & one, const std::string & v) { one.model.use_kernels = parse_name("--kernels", v, kernel_names); }
+void set_temperature(Case & one, const std::string & v) {
+    one.generate.temperature = parse_number("--temp", v, 0.0f, 100.0f);
+}
 void set_layers(Case & one, const std::string & v) {
     if (v != "all") {
         one.model.n_gpu_layers = parse_number("-ngl", v, 0, tokens_max);
@@ -97,6 +102,8 @@ const std::vector<Parameter> & parameters() {
         {"fa", "--flash-attn", "MODE", "auto", "-fa: flash attention: on, off, auto", Use::always, set_flash},
         {"unpack", "--unpack", "MODE", "off", "weights as they are (off) or unpacked at load: f16, auto", Use::always,
          set_unpack},
+        {"kernels", "--kernels", "WHOSE", "ours", "the CPU's matrix products, attention and summaries: ours, ggml",
+         Use::always, set_kernels},
         {"cache", "--cache", "MODE", "none", "K/V reuse: none (exact), prefix, dual", Use::always, set_cache},
         {"prompt", "-p,--n-prompt", "N", "32", "prompt tokens", Use::generation, set_prompt},
         {"gen", "-n,--n-predict", "N", "224", "new tokens", Use::generation, set_predict},
@@ -104,6 +111,7 @@ const std::vector<Parameter> & parameters() {
         {"block", "--block-length", "N", "32", "block length; 0: the model's", Use::generation, set_block},
         {"threshold", "--threshold", "P", "off", "write every position that sure; off: by schedule", Use::generation,
          set_threshold},
+        {"temp", "--temp", "T", "0", "temperature; 0: the likeliest token", Use::generation, set_temperature},
         {"tokens", "--forward", "T", "", "time single passes over T tokens, without generating", Use::forward,
          set_forward},
         {"rows", "--rows", "R", "all", "rows of such a pass that are asked for; with --cache dual, the tokens computed",

@@ -50,7 +50,7 @@ struct ModelParams {
     std::string              path;
     bool                     use_mmap     = true;
     bool                     use_repack   = true; // the CPU backend's interleaved weight layouts, where they help
-    bool                     use_kernels  = true; // our own CPU matrix products for diffusion models, where they help
+    bool                     use_kernels  = true; // our own CPU matrix products and attention, where they help
     int32_t                  n_gpu_layers = -1;   // layers on a GPU, counted from the last; -1: all that has a device
     Unpack                   unpack       = Unpack::off;
     std::vector<std::string> devices; // names as list_devices() gives them; empty: every GPU

@@ -70,14 +70,15 @@ std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32
     out_.n_forward++;
 
     std::vector<Candidate> candidates;
-    const int32_t          V = engine_.info().n_vocab;
+    if (output_ == OutputKind::logits) {
+        candidates = choice_.choose(result.logits, engine_.info().n_vocab, step(), positions);
+    }
+    for (const RowSummary & row : result.summaries) {
+        candidates.push_back(choice_.choose(row));
+    }
     for (size_t i = 0; i < positions.size(); i++) {
-        Candidate c = output_ == OutputKind::summary
-                          ? choice_.choose(result.summaries[i])
-                          : choice_.choose(result.logits.data() + i * static_cast<size_t>(V), V, step(), positions[i]);
-        c.position  = positions[i];
-        confidence_.emplace_back(c.position, c.prob);
-        candidates.push_back(c);
+        candidates[i].position = positions[i];
+        confidence_.emplace_back(positions[i], candidates[i].prob);
     }
     return candidates;
 }

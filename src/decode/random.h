@@ -10,10 +10,24 @@ class RandomSource {
 public:
     explicit RandomSource(uint64_t seed) : seed_(seed) {}
 
-    // Strictly between 0 and 1.
+    // The numbers of one step and position.
+    class Stream {
+    public:
+        // Strictly between 0 and 1.
+        double uniform(uint64_t item) const {
+            return (static_cast<double>(mix(start_ + item * 0x9e3779b97f4a7c15ull) >> 11) + 0.5) * 0x1.0p-53;
+        }
+
+    private:
+        friend class RandomSource;
+        explicit Stream(uint64_t start) : start_(start) {}
+
+        uint64_t start_;
+    };
+
+    Stream stream(uint64_t step, uint64_t position) const { return Stream(mix(mix(mix(seed_) + step) + position)); }
     double uniform(uint64_t step, uint64_t position, uint64_t item = 0) const {
-        const uint64_t bits = mix(mix(mix(seed_) + step) + position) + item * 0x9e3779b97f4a7c15ull;
-        return (static_cast<double>(mix(bits) >> 11) + 0.5) * 0x1.0p-53;
+        return stream(step, position).uniform(item);
     }
 
 private:

@@ -24,14 +24,18 @@ public:
     bool summary_is_enough() const;
 
     // Fills everything but position and score. step and position make the random numbers.
-    Candidate choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position);
+    Candidate choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position) const;
     Candidate choose(const RowSummary & row) const;
 
+    // One row after the other for each position, on all cores.
+    std::vector<Candidate> choose(const std::vector<float> & logits, int32_t n_vocab, int32_t step,
+                                  const std::vector<int32_t> & positions) const;
+
 private:
-    struct Item {
-        int32_t id;
-        float   logit;  // after bias and temperature
-        double  weight; // exp(logit − largest)
+    struct Tokens {
+        std::vector<int32_t> ids;
+        std::vector<float>   logits;  // relative to the largest, after bias and temperature
+        std::vector<float>   weights; // their exponentials
     };
 
     struct Totals {
@@ -39,16 +43,17 @@ private:
     };
 
     bool   has_filters() const;
-    void   fill_items(const float * logits, int32_t n_vocab);
-    void   keep_likely(); // top-k, top-p, min-p
-    Item   draw(int32_t step, int32_t position) const;
-    Totals measure() const;
+    Tokens read(const float * logits, int32_t n_vocab) const;
+    void   keep_likely(Tokens & tokens) const; // top-k, top-p, min-p
+    size_t draw(const Tokens & tokens, int32_t step, int32_t position) const; // an index
+    size_t likeliest(const Tokens & tokens) const;
 
-    GenerateParams    params_;
-    int32_t           forbidden_;
-    ConfidenceOf      confidence_;
-    RandomSource      random_;
-    std::vector<Item> items_;
+    static Totals measure(const Tokens & tokens);
+
+    GenerateParams params_;
+    int32_t        forbidden_;
+    ConfidenceOf   confidence_;
+    RandomSource   random_;
 };
 
 } // namespace buoy

@@ -304,7 +304,12 @@ void GgmlEngine::read_outputs(const ForwardRequest & request) {
 }
 
 void GgmlEngine::read_summaries() {
-    const GraphOutputs & out   = graph_->outputs();
+    const GraphOutputs & out = graph_->outputs();
+    if (out.summaries != nullptr) {
+        result_.summaries.resize(static_cast<size_t>(out.summaries->ne[1]));
+        ggml_backend_tensor_get(out.summaries, result_.summaries.data(), 0, ggml_nbytes(out.summaries));
+        return;
+    }
     const size_t         n     = static_cast<size_t>(out.top_ids->ne[1]);
     const size_t         n_top = static_cast<size_t>(out.top_ids->ne[0]);
     std::vector<int32_t> ids(n * n_top);

@@ -188,7 +188,7 @@ void GgmlEngine::deliver_scores(const TapNode & node, const float * data) {
     const std::vector<int32_t> rows   = all_if_empty(current_->selection.rows, t->ne[1]);
     const std::vector<int32_t> heads  = all_if_empty(current_->selection.heads, t->ne[2]);
     const auto                 K      = static_cast<size_t>(n_keys());
-    const float                scale  = 1.0f / std::sqrt(static_cast<float>(model_->hparams().head_dim));
+    const float                scale  = model_->hparams().attn_scale();
     const bool                 edited = graph_->key().is_edited(node.point.layer);
     tap_trimmed_.resize(heads.size() * rows.size() * K);
     for (int64_t s = 0; s < t->ne[3]; s++) {

@@ -1,8 +1,7 @@
 #include "graph/graph.h"
 #include "graph/kv-store.h"
+#include "kernel/attention.h"
 #include "model/model.h"
-
-#include <cmath>
 
 namespace buoy {
 
@@ -49,8 +48,7 @@ ggml_tensor * Graph::attention_pattern(int32_t il, ggml_tensor * q, ggml_tensor 
         if (shown) {
             tap({Tap::attn_scores, il}, scores);
         }
-        const float scale = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
-        pattern           = ggml_soft_max_ext(ctx, scores, rows_.mask, scale, 0.0f);
+        pattern = ggml_soft_max_ext(ctx, scores, rows_.mask, hp_.attn_scale(), 0.0f);
     }
     if (shown) {
         tap_pattern(il, pattern);
@@ -72,6 +70,9 @@ ggml_tensor * Graph::mix(ggml_tensor * pattern, ggml_tensor * v) {
 // Rows that only fill a tile (tile_rows) are dropped again.
 ggml_tensor * Graph::flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v) {
     ggml_context * ctx = ctx_.get();
+    if (model_.use_kernels() && can_attend(k->type, v->type, hp_.head_dim)) {
+        return attend(ctx, q, k, v, rows_.mask, hp_.attn_scale());
+    }
     if (k->type == GGML_TYPE_F32) {
         k = ggml_cast(ctx, k, GGML_TYPE_F16);
     }
@@ -82,8 +83,8 @@ ggml_tensor * Graph::flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tens
     if (tile_rows(n_rows) > n_rows) {
         q = ggml_pad(ctx, q, 0, static_cast<int>(tile_rows(n_rows) - n_rows), 0, 0);
     }
-    const float   scale = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
-    ggml_tensor * mixed = ggml_flash_attn_ext(ctx, q, k, v, rows_.mask, scale, 0.0f, 0.0f); // [D, H, Tq or a tile, S]
+    // [D, H, Tq or a tile, S]
+    ggml_tensor * mixed = ggml_flash_attn_ext(ctx, q, k, v, rows_.mask, hp_.attn_scale(), 0.0f, 0.0f);
     ggml_prec_set_acc(mixed, GGML_PREC_F32);
     if (mixed->ne[2] > n_rows) {
         mixed = ggml_view_4d(ctx, mixed, mixed->ne[0], mixed->ne[1], n_rows, mixed->ne[3], mixed->nb[1], mixed->nb[2],

@@ -5,7 +5,6 @@
 #include "model/model.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace buoy {
 
@@ -28,7 +27,7 @@ ggml_tensor * Graph::edit_mask(int32_t il) {
 }
 
 ggml_tensor * Graph::edited_pattern(int32_t il, ggml_tensor * scores) {
-    const float scale = 1.0f / std::sqrt(static_cast<float>(hp_.head_dim));
+    const float scale = hp_.attn_scale();
     EditNode    node;
     node.layer = il;
     node.mask  = edit_mask(il);

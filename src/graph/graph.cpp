@@ -2,6 +2,7 @@
 
 #include "graph/kv-store.h"
 #include "kernel/matmul.h"
+#include "kernel/summary.h"
 #include "model/model.h"
 
 #include <algorithm>
@@ -91,7 +92,7 @@ int64_t Graph::tile_rows(int64_t n) const {
     const bool        quantised =
         key_.kv == KvUse::store && (ggml_is_quantized(store_->k(0)->type) || ggml_is_quantized(store_->v(0)->type));
     const bool flash = std::find(flash_.begin(), flash_.end(), true) != flash_.end();
-    return flash && !quantised && n >= worth_it && n < tile ? tile : n;
+    return flash && !model_.use_kernels() && !quantised && n >= worth_it && n < tile ? tile : n;
 }
 
 // Restricts what rope() and attention() see to rows [first, first + n) of n_all.
@@ -183,7 +184,7 @@ ggml_tensor * Graph::rms_norm(ggml_tensor * x, ggml_tensor * weight) {
 
 // One row alone is bound by reading the weights: there ggml's dot products are as good.
 ggml_tensor * Graph::multiply(ggml_tensor * w, ggml_tensor * x) {
-    if (!model_.use_kernels() || x->ne[1] == 1 || !can_mul_packed(w->type, w->ne[0])) {
+    if (!model_.use_packed() || x->ne[1] == 1 || !can_mul_packed(w->type, w->ne[0])) {
         return ggml_mul_mat(ctx_.get(), w, x);
     }
     if (packed_.rows != x) {
@@ -251,6 +252,12 @@ void Graph::build_summary() {
     const int64_t  n      = logits->ne[1];
     const int64_t  V      = logits->ne[0];
 
+    if (model_.use_kernels()) {
+        outputs_.summaries = summarize_rows(ctx, logits);
+        ggml_set_output(outputs_.summaries);
+        ggml_build_forward_expand(graph_, outputs_.summaries);
+        return;
+    }
     ggml_tensor * probs = ggml_soft_max(ctx, logits);             // [V, R·S]
     outputs_.top_ids    = ggml_top_k(ctx, logits, V > 1 ? 2 : 1); // [2, R·S]
     outputs_.top_logits = ggml_get_rows(ctx, ggml_reshape_3d(ctx, logits, 1, V, n), outputs_.top_ids);

@@ -64,6 +64,7 @@ struct GraphOutputs {
     ggml_tensor * top_logits = nullptr; // [1, 2, R·S]
     ggml_tensor * top_probs  = nullptr; // [1, 2, R·S]
     ggml_tensor * mean_logit = nullptr; // [1, R·S], the logits' expectation under their softmax
+    ggml_tensor * summaries  = nullptr; // i32 [5, R·S], finished RowSummary in place of the four above
 };
 
 struct TapNode {
@@ -165,7 +166,6 @@ private:
     std::vector<EditNode>     edits_;
     Rows                      rows_;            // being built
     bool                      showing_ = false; // rows that no result needs
-    Rows                      rows_; // being built
     Packed                    packed_;
 };
 

@@ -75,7 +75,7 @@ void KvStore::ensure_memory() {
 }
 
 int32_t KvStore::n_filled_with(const std::vector<int32_t> & positions) const {
-    auto n = static_cast<int32_t>(std::count(filled_.begin(), filled_.end(), true));
+    int32_t n = n_filled_;
     for (int32_t position : positions) {
         n += is_filled(position) ? 0 : 1;
     }
@@ -91,6 +91,7 @@ size_t KvStore::n_bytes() const {
 }
 
 void KvStore::fill(const std::vector<int32_t> & positions) {
+    n_filled_ = n_filled_with(positions);
     for (int32_t position : positions) {
         filled_[static_cast<size_t>(position)] = true;
         length_                                = std::max(length_, position + 1);
@@ -99,6 +100,7 @@ void KvStore::fill(const std::vector<int32_t> & positions) {
 
 void KvStore::truncate(int32_t first) {
     for (int32_t position = std::max(first, 0); position < length_; position++) {
+        n_filled_ -= is_filled(position) ? 1 : 0;
         filled_[static_cast<size_t>(position)] = false;
     }
     while (length_ > 0 && !filled_[static_cast<size_t>(length_ - 1)]) {

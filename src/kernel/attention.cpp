@@ -3,7 +3,7 @@
 #include "kernel/kernels.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 
 namespace buoy {
 
@@ -28,7 +28,7 @@ template <class T> T * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t
 }
 
 // A row of work is one query of one head; those of all heads that share keys are counted through, head by head.
-void run(ggml_tensor * dst, int ith, int nth, void *) {
+void run(ggml_tensor * dst, int ith, int nth, void * userdata) {
     const ggml_tensor * q    = dst->src[0];
     const ggml_tensor * k    = dst->src[1];
     const ggml_tensor * v    = dst->src[2];
@@ -43,7 +43,7 @@ void run(ggml_tensor * dst, int ith, int nth, void *) {
     AttentionWork work;
     work.n_keys   = k->ne[1];
     work.head_dim = D;
-    work.scale    = 1.0f / std::sqrt(static_cast<float>(D));
+    std::memcpy(&work.scale, &userdata, sizeof(work.scale));
     for (int64_t unit = n_units * ith / nth; unit < n_units * (ith + 1) / nth; unit++) {
         const int64_t tile = unit % n_tiles, head_kv = unit / n_tiles % Hkv, stream = unit / n_tiles / Hkv;
         const int64_t first = n_rows * tile / n_tiles, last = n_rows * (tile + 1) / n_tiles;
@@ -67,10 +67,14 @@ bool can_attend(ggml_type type_k, ggml_type type_v, int64_t head_dim) {
            head_dim <= attention_head_max;
 }
 
-ggml_tensor * attend(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask) {
+ggml_tensor * attend(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask,
+                     float scale) {
+    void * userdata = nullptr; // the scale itself: nothing has to live as long as the graph
+    static_assert(sizeof(scale) <= sizeof(userdata), "a float fits into a pointer");
+    std::memcpy(&userdata, &scale, sizeof(scale));
     ggml_tensor * args[] = {q, k, v, mask};
     return ggml_custom_4d(ctx, GGML_TYPE_F32, q->ne[0] * q->ne[2], q->ne[1] * q->ne[3], 1, 1, args,
-                          mask != nullptr ? 4 : 3, run, GGML_N_TASKS_MAX, nullptr);
+                          mask != nullptr ? 4 : 3, run, GGML_N_TASKS_MAX, userdata);
 }
 
 } // namespace buoy

@@ -64,11 +64,20 @@ struct AttentionWork {
     float            scale;
 };
 
+// A row of logits: the two largest (of equals the first), their probabilities, and the entropy in nats.
+struct LogitSummary {
+    int32_t id, second_id;
+    float   prob, prob_second, entropy;
+};
+
 struct KernelTable {
     // n rows (1 … 4) of n_blocks·32 floats, row_stride floats apart
     void (*pack)(const float * x, size_t row_stride, int64_t n, int64_t n_blocks, PackedBlock * to);
 
     void (*attend)(const AttentionWork & work);
+
+    void (*exponentials)(const float * x, float * to, int64_t n, float factor); // to = exp(factor·x)
+    LogitSummary (*summarize)(const float * logits, int64_t n);
 
     WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;
 };

@@ -4,6 +4,7 @@
 #include "io/gguf-file.h"
 #include "io/printable.h"
 
+#include <cmath>
 #include <limits>
 
 namespace buoy {
@@ -109,6 +110,8 @@ int32_t read_mask_id(const GgufFile & file) {
 }
 
 } // namespace
+
+float HParams::attn_scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
 
 HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults) {
     const std::string key = arch + ".";

@@ -35,6 +35,8 @@ struct HParams {
     int32_t    n_ctx_train = 0;
     float      norm_eps    = 0.0f;
     RopeParams rope;
+
+    float attn_scale() const; // of scores before the softmax
 };
 
 // What an architecture assumes where the file is silent.

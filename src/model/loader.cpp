@@ -69,9 +69,9 @@ bool is_matrix_type(ggml_type type) {
 }
 
 WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack,
-                           bool use_kernels)
+                           bool use_packed)
     : file_(file), placement_(placement), use_mmap_(params.use_mmap), use_repack_(params.use_repack), unpack_(unpack),
-      use_kernels_(use_kernels) {}
+      use_packed_(use_packed) {}
 
 const GgufTensor * WeightLoader::look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use,
                                          bool must) const {
@@ -165,7 +165,7 @@ void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, Lay
 }
 
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const {
-    const bool for_kernels = use_kernels_ && can_mul_packed(like->type, like->ne[0]);
+    const bool for_kernels = use_packed_ && can_mul_packed(like->type, like->ne[0]);
     const bool repack      = use_repack_ && use == WeightUse::matmul && !for_kernels;
     const auto candidates  = placement_.buffer_types(il, repack);
     for (const auto & [device, buft] : candidates) {
@@ -194,7 +194,7 @@ ggml_context * WeightLoader::context(ggml_backend_buffer_type_t buft) {
 ggml_tensor * WeightLoader::declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape,
                                     WeightUse use, int32_t il) {
     ggml_context_ptr scratch{ggml_init({ggml_tensor_overhead() * 2, nullptr, true})};
-    const bool       as_is  = use_kernels_ && can_mul_packed(source->type, shape.begin()[0]);
+    const bool       as_is  = use_packed_ && can_mul_packed(source->type, shape.begin()[0]);
     const bool       as_f16 = unpack_ && use == WeightUse::matmul && ggml_is_quantized(source->type) && !as_is;
     const ggml_type  type   = as_f16 ? GGML_TYPE_F16 : source->type;
     ggml_tensor *    like   = ggml_new_tensor(scratch.get(), type, static_cast<int>(shape.size()), shape.data());

@@ -32,9 +32,9 @@ struct WeightMemory {
 // Declares weights first (shapes are checked against the file), then brings all of them into memory.
 class WeightLoader {
 public:
-    // unpack: quantised matrices become F16, kernels: but for those that our own kernels read as they are
+    // unpack: quantised matrices become F16; use_packed: those that mul_packed reads are left as they are
     WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack,
-                 bool use_kernels);
+                 bool use_packed);
 
     // A %d in the name stands for the layer. Throws where the tensor is missing or has another shape.
     ggml_tensor * required(const char * name, std::initializer_list<int64_t> shape, WeightUse use, int32_t il);
@@ -76,7 +76,7 @@ private:
     bool                                                       use_mmap_;
     bool                                                       use_repack_;
     bool                                                       unpack_;
-    bool                                                       use_kernels_;
+    bool                                                       use_packed_;
     std::map<ggml_backend_buffer_type_t, ggml_context_ptr>     contexts_;
     std::map<ggml_backend_buffer_type_t, std::vector<Pending>> pending_;
     std::map<Key, ggml_tensor *>                               declared_;

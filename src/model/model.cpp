@@ -5,17 +5,6 @@
 
 namespace buoy {
 
-namespace {
-
-// Denoising multiplies many rows at a time. One token at a time is bound by reading the weights, which ggml's repacked layouts
-// are best at.
-bool choose_kernels(const Placement & placement, const ModelParams & params, const Traits & traits) {
-    return params.use_kernels && params.unpack != Unpack::f16 && kernel_table() != nullptr && placement.cpu_only() &&
-           traits.is_diffusion();
-}
-
-} // namespace
-
 const char * attention_kind_name(AttentionKind kind) {
     switch (kind) {
         case AttentionKind::causal: return "causal";
@@ -44,10 +33,12 @@ Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & param
         info_.n_bytes += tensor.size;
     }
 
-    use_kernels_ = choose_kernels(placement_, params, info_.traits);
+    use_kernels_ = params.use_kernels && placement_.cpu_only() && kernel_table() != nullptr;
+    // one token at a time is bound by reading the weights, which ggml's repacked layouts are best at
+    use_packed_ = use_kernels_ && info_.traits.is_diffusion() && params.unpack != Unpack::f16;
 
-    const bool   unpack = choose_unpack(file, placement_, params, info_.traits, use_kernels_);
-    WeightLoader loader(file, placement_, params, unpack, use_kernels_);
+    const bool   unpack = choose_unpack(file, placement_, params, info_.traits, use_packed_);
+    WeightLoader loader(file, placement_, params, unpack, use_packed_);
     weights_.embed       = loader.required("token_embd.weight", {hp.n_embd, hp.n_vocab}, WeightUse::lookup, -1);
     weights_.output_norm = loader.required("output_norm.weight", {hp.n_embd}, WeightUse::multiply, hp.n_layer);
     // without a head of its own a model reads its embedding backwards

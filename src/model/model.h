@@ -18,7 +18,8 @@ public:
     const Arch &      arch() const { return arch_; }
     const Weights &   weights() const { return weights_; }
     const Placement & placement() const { return placement_; }
-    bool              use_kernels() const { return use_kernels_; } // kernel/matmul.h, for the weights it can read
+    bool              use_kernels() const { return use_kernels_; } // ours, where they can do it
+    bool              use_packed() const { return use_packed_; }   // kernel/matmul.h, for the weights it can read
 
 private:
     const Arch & arch_;
@@ -26,6 +27,7 @@ private:
     Placement    placement_;
     ModelInfo    info_;
     bool         use_kernels_ = false;
+    bool         use_packed_  = false;
     Weights      weights_;
     WeightMemory memory_;
 };

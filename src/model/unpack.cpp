@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,8 +16,8 @@ namespace buoy {
 
 namespace {
 
-// What can be had without pushing others out. ggml reports all of the machine's memory as free, so the kernel is asked first.
-uint64_t available_memory(ggml_backend_dev_t cpu) {
+// ggml reports all of the machine's memory as free, so the kernel is asked first.
+uint64_t machine_memory(ggml_backend_dev_t cpu) {
     std::ifstream meminfo("/proc/meminfo");
     std::string   key, unit;
     uint64_t      kib = 0;
@@ -30,16 +32,50 @@ uint64_t available_memory(ggml_backend_dev_t cpu) {
     return free;
 }
 
+std::optional<uint64_t> read_number(const std::string & path) {
+    std::ifstream file(path);
+    uint64_t      number = 0;
+    return file >> number ? std::optional<uint64_t>(number) : std::nullopt; // "max" is none
+}
+
+// What the limits of a container leave: those of our group and of all that it is in.
+uint64_t group_memory() {
+    const std::string root = "/sys/fs/cgroup";
+    uint64_t          left = std::numeric_limits<uint64_t>::max();
+    std::ifstream     file("/proc/self/cgroup");
+    std::string       line, group;
+    while (std::getline(file, line)) {
+        if (line.rfind("0::", 0) == 0) {
+            group = line.substr(3);
+        }
+    }
+    for (;;) {
+        const std::string dir   = root + (group == "/" ? "" : group);
+        const auto        limit = read_number(dir + "/memory.max");
+        const auto        used  = read_number(dir + "/memory.current");
+        if (limit && used) {
+            left = std::min(left, *limit - std::min(*limit, *used));
+        }
+        if (group.empty() || group == "/") {
+            return left;
+        }
+        group.erase(group.rfind('/'));
+    }
+}
+
+// What can be had without pushing others out.
+uint64_t available_memory(ggml_backend_dev_t cpu) { return std::min(machine_memory(cpu), group_memory()); }
+
 } // namespace
 
 bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params, const Traits & traits,
-                   bool use_kernels) {
+                   bool use_packed) {
     if (params.unpack != Unpack::automatic) {
         return params.unpack == Unpack::f16;
     }
     uint64_t n_unpacked = 0, n_stored = 0;
     for (const GgufTensor & tensor : file.tensors()) {
-        if (ggml_is_quantized(tensor.type) && !(use_kernels && can_mul_packed(tensor.type, tensor.ne[0]))) {
+        if (ggml_is_quantized(tensor.type) && !(use_packed && can_mul_packed(tensor.type, tensor.ne[0]))) {
             n_unpacked +=
                 static_cast<uint64_t>(tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3]) * sizeof(ggml_fp16_t);
             n_stored += tensor.size;

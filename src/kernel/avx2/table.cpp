@@ -5,6 +5,7 @@
 #include "kernel/avx2/attention.h"
 #include "kernel/avx2/multiply.h"
 #include "kernel/avx2/pack.h"
+#include "kernel/avx2/summary.h"
 #include "kernel/avx2/unpack.h"
 
 namespace buoy {
@@ -20,6 +21,8 @@ template <class Format> constexpr WeightKernel weight_kernel() {
 constexpr KernelTable table = {
     pack,
     attend,
+    exponentials,
+    summarize,
     weight_kernel<Q4_0>(),
     weight_kernel<Q4_1>(),
     weight_kernel<Q5_0>(),
