@@ -109,7 +109,6 @@ measure() {
             echo "$shape|$mode|$ms|$(run_ours $flags </dev/null)" >>"$work/rows"
         done <<'MODES'
 exact --cache none
-exact,unpacked --cache none --unpack f16
 prefix --cache prefix
 dual --cache dual
 MODES

@@ -61,8 +61,11 @@ std::vector<float> make_mask(const Setting & s) {
 }
 
 Attention run(const Setting & s, int n_threads) {
-    Attention        a = {random_values(s.D * s.K * s.Hkv * s.S, 1), random_values(s.D * s.K * s.Hkv * s.S, 2),
-                          random_values(s.D * s.Tq * s.H * s.S, 3), {}, {}};
+    Attention        a = {random_values(s.D * s.K * s.Hkv * s.S, 1),
+                          random_values(s.D * s.K * s.Hkv * s.S, 2),
+                          random_values(s.D * s.Tq * s.H * s.S, 3),
+                          {},
+                          {}};
     ggml_context_ptr ctx{ggml_init({(a.k.size() + a.q.size()) * 16 + (8u << 20), nullptr, false})};
     ggml_tensor *    k    = as_type(ctx.get(), s.type_k, s, a.k);
     ggml_tensor *    v    = as_type(ctx.get(), s.type_v, s, a.v);
@@ -105,8 +108,8 @@ std::vector<double> expected(const Setting & s, const Attention & a, int64_t str
     }
     for (int64_t j = 0; j < s.K; j++) {
         for (int64_t d = 0; d < s.D; d++) {
-            mixed[static_cast<size_t>(d)] += scores[static_cast<size_t>(j)] / sum *
-                                             static_cast<double>(a.v[static_cast<size_t>(kv + j * s.D + d)]);
+            mixed[static_cast<size_t>(d)] +=
+                scores[static_cast<size_t>(j)] / sum * static_cast<double>(a.v[static_cast<size_t>(kv + j * s.D + d)]);
         }
     }
     return mixed;
@@ -130,11 +133,14 @@ double nmse(const Setting & s, const Attention & a) {
     return error / power;
 }
 
-const Setting settings[] = {
-    {64, 32, 200, 4, 4, 1, GGML_TYPE_F16, GGML_TYPE_F16, false},  {64, 1, 1, 2, 1, 1, GGML_TYPE_F32, GGML_TYPE_F32, false},
-    {128, 7, 65, 4, 2, 2, GGML_TYPE_F32, GGML_TYPE_F32, true},    {8, 70, 300, 2, 2, 1, GGML_TYPE_F16, GGML_TYPE_F32, true},
-    {96, 33, 130, 6, 2, 1, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, true}, {256, 20, 40, 2, 1, 1, GGML_TYPE_F16, GGML_TYPE_Q8_0, false},
-    {24, 5, 17, 8, 1, 3, GGML_TYPE_F32, GGML_TYPE_F16, true},     {64, 150, 150, 2, 2, 1, GGML_TYPE_F32, GGML_TYPE_F32, true}};
+const Setting settings[] = {{64, 32, 200, 4, 4, 1, GGML_TYPE_F16, GGML_TYPE_F16, false},
+                            {64, 1, 1, 2, 1, 1, GGML_TYPE_F32, GGML_TYPE_F32, false},
+                            {128, 7, 65, 4, 2, 2, GGML_TYPE_F32, GGML_TYPE_F32, true},
+                            {8, 70, 300, 2, 2, 1, GGML_TYPE_F16, GGML_TYPE_F32, true},
+                            {96, 33, 130, 6, 2, 1, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, true},
+                            {256, 20, 40, 2, 1, 1, GGML_TYPE_F16, GGML_TYPE_Q8_0, false},
+                            {24, 5, 17, 8, 1, 3, GGML_TYPE_F32, GGML_TYPE_F16, true},
+                            {64, 150, 150, 2, 2, 1, GGML_TYPE_F32, GGML_TYPE_F32, true}};
 
 } // namespace
 

@@ -1,6 +1,5 @@
 #include "kernel/matmul.h"
 
-
 #include <doctest/doctest.h>
 #include <ggml-cpp.h>
 #include <ggml-cpu.h>
@@ -123,6 +122,41 @@ TEST_CASE("packed products don't depend on the number of threads") {
             const Product one = multiply(type.type, 2 * type.block, 50, 9, 1);
             CHECK(multiply(type.type, 2 * type.block, 50, 9, 2).y == one.y);
             CHECK(multiply(type.type, 2 * type.block, 50, 9, 5).y == one.y);
+        }
+    }
+}
+
+TEST_CASE("gated products are silu of the one times the other") {
+    if (!can_mul_packed(GGML_TYPE_Q4_0, 64) || !can_mul_packed(GGML_TYPE_Q6_K, 256)) {
+        MESSAGE("skipped: no kernels for this processor");
+        return;
+    }
+    for (const int64_t M : {1, 8, 27}) {
+        for (const int n_threads : {1, 3}) {
+            ggml_context_ptr ctx{ggml_init({4u << 20, nullptr, false})};
+            ggml_tensor *    gate = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_Q4_0, 256, M); // types may differ
+            ggml_tensor *    up   = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_Q6_K, 256, M);
+            ggml_tensor *    x    = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, 256, 7);
+            ggml_quantize_chunk(gate->type, random_values(256 * M, 3).data(), gate->data, 0, M, 256, nullptr);
+            ggml_quantize_chunk(up->type, random_values(256 * M, 4).data(), up->data, 0, M, 256, nullptr);
+            const std::vector<float> values = random_values(256 * 7, 5);
+            std::copy(values.begin(), values.end(), static_cast<float *>(x->data));
+
+            ggml_tensor * packed = pack_rows(ctx.get(), x);
+            ggml_tensor * a      = mul_packed(ctx.get(), gate, packed, 7);
+            ggml_tensor * b      = mul_packed(ctx.get(), up, packed, 7);
+            ggml_tensor * y      = mul_packed_gated(ctx.get(), gate, up, packed, 7);
+            ggml_cgraph * graph  = ggml_new_graph(ctx.get());
+            for (ggml_tensor * t : {a, b, y}) {
+                ggml_build_forward_expand(graph, t);
+            }
+            ggml_graph_compute_with_ctx(ctx.get(), graph, n_threads);
+            for (int64_t i = 0; i < 7 * M; i++) {
+                const auto   v    = static_cast<double>(static_cast<float *>(a->data)[i]);
+                const double want = v / (1.0 + std::exp(-v)) * static_cast<double>(static_cast<float *>(b->data)[i]);
+                CHECK(std::abs(static_cast<double>(static_cast<float *>(y->data)[i]) - want) <=
+                      1e-6 * std::abs(want) + 1e-30);
+            }
         }
     }
 }

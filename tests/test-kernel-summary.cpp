@@ -60,7 +60,8 @@ TEST_CASE("rows are summarised as in double precision") {
             logits[0]                 = V > 2 ? -INFINITY : logits[0];
             const auto rows           = summarize(logits, V, 2);
             for (size_t i = 0; i < 3; i++) {
-                const RowSummary want = summarize_row(logits.data() + i * static_cast<size_t>(V), static_cast<size_t>(V));
+                const RowSummary want =
+                    summarize_row(logits.data() + i * static_cast<size_t>(V), static_cast<size_t>(V));
                 CHECK(rows[i].id == want.id);
                 CHECK(rows[i].second_id == want.second_id);
                 CHECK(std::abs(rows[i].prob - want.prob) <= 2e-6f * want.prob);

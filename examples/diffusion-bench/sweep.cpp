@@ -65,7 +65,9 @@ void set_type_k(Case & one, const std::string & v) { one.engine.type_k = parse_n
 void set_type_v(Case & one, const std::string & v) { one.engine.type_v = parse_name("-ctv", v, kv_names); }
 void set_flash(Case & one, const std::string & v) { one.engine.flash = parse_name("-fa", v, flash_names); }
 void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, unpack_names); }
-void set_kernels(Case & one, const std::string & v) { one.model.use_kernels = parse_name("--kernels", v, kernel_names); }
+void set_kernels(Case & one, const std::string & v) {
+    one.model.use_kernels = parse_name("--kernels", v, kernel_names);
+}
 void set_temperature(Case & one, const std::string & v) {
     one.generate.temperature = parse_number("--temp", v, 0.0f, 100.0f);
 }

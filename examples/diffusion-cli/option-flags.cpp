@@ -187,9 +187,9 @@ void add_compute_flags(FlagTable & table, Options & o) {
         .with_env("LLAMA_ARG_CACHE_TYPE_V");
     table.choice<Unpack>("--unpack", {{"off", Unpack::off}, {"f16", Unpack::f16}, {"auto", Unpack::automatic}},
                          o.model.unpack,
-                         "dequantise the weights at load: more memory, faster steps on a CPU; auto: for a diffusion "
-                         "model on a CPU, if that "
-                         "takes at most half of the free memory");
+                         "dequantise the weights at load: more memory, activations keep 16 bits; auto: for a diffusion "
+                         "model on a CPU whose types have no kernel of ours, if that takes at most half of the free "
+                         "memory");
     table.toggle("--no-mmap", o.model.use_mmap, false, "copy the weights instead of mapping the file")
         .with_env("LLAMA_ARG_NO_MMAP");
     table.toggle("-nr, --no-repack", o.model.use_repack, false, "keep the file's weight layout on the CPU")

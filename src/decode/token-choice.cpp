@@ -71,8 +71,8 @@ void TokenChoice::keep_likely(Tokens & tokens) const {
     if (!has_filters()) {
         return;
     }
-    std::vector<int32_t> & ids      = tokens.ids; // each its own index, until the end
-    const auto             logit_of = [&](int32_t id) { return tokens.logits[static_cast<size_t>(id)]; };
+    std::vector<int32_t> & ids       = tokens.ids; // each its own index, until the end
+    const auto             logit_of  = [&](int32_t id) { return tokens.logits[static_cast<size_t>(id)]; };
     const auto             weight_of = [&](int32_t id) { return tokens.weights[static_cast<size_t>(id)]; };
     const auto             likelier  = [&](int32_t a, int32_t b) {
         return logit_of(a) != logit_of(b) ? logit_of(a) > logit_of(b) : a < b;
@@ -124,9 +124,8 @@ void TokenChoice::keep_likely(Tokens & tokens) const {
 size_t TokenChoice::likeliest(const Tokens & tokens) const {
     size_t best = tokens.ids.size();
     for (size_t i = 0; i < tokens.ids.size(); i++) {
-        const bool above =
-            best == tokens.ids.size() || tokens.logits[i] > tokens.logits[best] ||
-            (tokens.logits[i] == tokens.logits[best] && tokens.ids[i] < tokens.ids[best]);
+        const bool above = best == tokens.ids.size() || tokens.logits[i] > tokens.logits[best] ||
+                           (tokens.logits[i] == tokens.logits[best] && tokens.ids[i] < tokens.ids[best]);
         if (above && tokens.ids[i] != forbidden_) {
             best = i;
         }
@@ -212,9 +211,9 @@ std::vector<Candidate> TokenChoice::choose(const std::vector<float> & logits, in
             candidates[i] = choose(logits.data() + i * static_cast<size_t>(n_vocab), n_vocab, step, positions[i]);
         }
     };
-    constexpr size_t worth_it  = 1 << 16; // logits, of a thread
-    const size_t     n_threads = std::clamp<size_t>(logits.size() / worth_it, 1,
-                                                    std::max(1u, std::thread::hardware_concurrency()));
+    constexpr size_t worth_it = 1 << 16; // logits, of a thread
+    const size_t     n_threads =
+        std::clamp<size_t>(logits.size() / worth_it, 1, std::max(1u, std::thread::hardware_concurrency()));
     std::vector<std::future<void>> others;
     for (size_t t = 1; t < n_threads; t++) {
         others.push_back(std::async(std::launch::async, choose_some, n * t / n_threads, n * (t + 1) / n_threads));

@@ -44,7 +44,7 @@ private:
 
     bool   has_filters() const;
     Tokens read(const float * logits, int32_t n_vocab) const;
-    void   keep_likely(Tokens & tokens) const; // top-k, top-p, min-p
+    void   keep_likely(Tokens & tokens) const;                                // top-k, top-p, min-p
     size_t draw(const Tokens & tokens, int32_t step, int32_t position) const; // an index
     size_t likeliest(const Tokens & tokens) const;
 

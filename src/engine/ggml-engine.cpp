@@ -68,7 +68,6 @@ GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & 
     }
     // keys are padded so that a growing sequence keeps its graph for a while; GPU kernels like large tiles
     kv_pad_ = devices.size() > 1 ? 256 : 64;
-    scratch_.resize(Graph::scratch_size(hp.n_layer));
 }
 
 EngineStats GgmlEngine::stats() const {
@@ -152,7 +151,7 @@ void GgmlEngine::prepare(const GraphKey & key) {
     }
     graph_.reset();
     ggml_backend_sched_reset(sched_.get());
-    graph_ = std::make_unique<Graph>(*model_, key, &store_, flash_, scratch_);
+    graph_ = std::make_unique<Graph>(*model_, key, &store_, flash_);
     pin_edits();
     if (!ggml_backend_sched_alloc_graph(sched_.get(), graph_->cgraph())) {
         graph_.reset();

@@ -61,7 +61,6 @@ private:
     std::vector<bool>             flash_; // per layer
     int64_t                       kv_pad_;
 
-    std::vector<uint8_t>   scratch_;
     std::unique_ptr<Graph> graph_;
 
     // host side of the inputs, kept to avoid allocating in every step

@@ -1,6 +1,6 @@
+#include "kernel/attention.h"
 #include "graph/graph.h"
 #include "graph/kv-store.h"
-#include "kernel/attention.h"
 #include "model/model.h"
 
 namespace buoy {

@@ -30,8 +30,8 @@ ggml_tensor * attention_queries(Graph & g, int32_t il, ggml_tensor * x, const Ke
 ggml_tensor * swiglu_ffn(Graph & g, int32_t il, ggml_tensor * x) {
     const LayerWeights & w = g.layer(il);
 
-    ggml_tensor * h = g.rms_norm(x, w.ffn_norm);                        // [E, n]
-    ggml_tensor * f = g.swiglu(g.linear(w.gate, h), g.linear(w.up, h)); // [F, n]
+    ggml_tensor * h = g.rms_norm(x, w.ffn_norm); // [E, n]
+    ggml_tensor * f = g.swiglu(w.gate, w.up, h); // [F, n]
     return g.add(x, g.linear(w.down, f));
 }
 

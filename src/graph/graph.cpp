@@ -12,7 +12,7 @@ namespace buoy {
 
 namespace {
 
-constexpr int64_t n_pieces_max = 8; // of a long pass
+constexpr int64_t n_pieces_max = 16; // of a long pass
 
 } // namespace
 
@@ -30,16 +30,12 @@ size_t Graph::node_limit(int32_t n_layer) {
     return static_cast<size_t>(n_layer) * 64 * n_pieces_max + 256;
 }
 
-size_t Graph::scratch_size(int32_t n_layer) {
-    const size_t n = node_limit(n_layer);
-    return ggml_tensor_overhead() * n + ggml_graph_overhead_custom(n, false);
-}
-
-Graph::Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash,
-             std::vector<uint8_t> & scratch)
+Graph::Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash)
     : model_(model), hp_(model.hparams()), key_(key), store_(store), flash_(flash) {
-    ctx_.reset(ggml_init({scratch.size(), scratch.data(), true}));
-    graph_ = ggml_new_graph_custom(ctx_.get(), node_limit(hp_.n_layer), false);
+    // metadata only; what of it is not needed is never touched
+    const size_t n = node_limit(hp_.n_layer);
+    ctx_.reset(ggml_init({ggml_tensor_overhead() * n + ggml_graph_overhead_custom(n, false), nullptr, true}));
+    graph_ = ggml_new_graph_custom(ctx_.get(), n, false);
     make_inputs();
 
     ggml_tensor * x = ggml_get_rows(ctx_.get(), model_.weights().embed, inputs_.tokens); // [E, T·S]
@@ -80,7 +76,7 @@ void Graph::make_inputs() {
 // Long passes are built in equal pieces, so that their widest activations exist for one piece at a time. Taps and edits want whole
 // tensors, and streams lie behind each other, so those are not divided.
 int64_t Graph::piece_size(int32_t il, int64_t n) const {
-    constexpr int64_t rows_per_piece = 512;
+    constexpr int64_t rows_per_piece = 256;
     const int64_t     n_pieces       = std::min((n + rows_per_piece - 1) / rows_per_piece, n_pieces_max);
     return key_.n_streams > 1 || is_watched(il) ? n : (n + n_pieces - 1) / n_pieces;
 }
@@ -183,18 +179,20 @@ ggml_tensor * Graph::rms_norm(ggml_tensor * x, ggml_tensor * weight) {
 }
 
 // One row alone is bound by reading the weights: there ggml's dot products are as good.
-ggml_tensor * Graph::multiply(ggml_tensor * w, ggml_tensor * x) {
-    if (!model_.use_packed() || x->ne[1] == 1 || !can_mul_packed(w->type, w->ne[0])) {
-        return ggml_mul_mat(ctx_.get(), w, x);
-    }
+bool Graph::is_packed(const ggml_tensor * w, const ggml_tensor * x) const {
+    return model_.use_packed() && x->ne[1] > 1 && can_mul_packed(w->type, w->ne[0]);
+}
+
+ggml_tensor * Graph::packed(ggml_tensor * x) {
     if (packed_.rows != x) {
         packed_ = {x, pack_rows(ctx_.get(), x)};
     }
-    return mul_packed(ctx_.get(), w, packed_.packed, x->ne[1]);
+    return packed_.packed;
 }
 
 ggml_tensor * Graph::linear(const Linear & part, ggml_tensor * x) {
-    ggml_tensor * y = multiply(part.w, x);
+    ggml_tensor * y = is_packed(part.w, x) ? mul_packed(ctx_.get(), part.w, packed(x), x->ne[1])
+                                           : ggml_mul_mat(ctx_.get(), part.w, x);
     if (part.scale != nullptr) {
         y = ggml_mul(ctx_.get(), y, part.scale);
     }
@@ -203,7 +201,13 @@ ggml_tensor * Graph::linear(const Linear & part, ggml_tensor * x) {
 
 ggml_tensor * Graph::add(ggml_tensor * a, ggml_tensor * b) { return ggml_add(ctx_.get(), a, b); }
 
-ggml_tensor * Graph::swiglu(ggml_tensor * gate, ggml_tensor * up) { return ggml_swiglu_split(ctx_.get(), gate, up); }
+ggml_tensor * Graph::swiglu(const Linear & gate, const Linear & up, ggml_tensor * x) {
+    const bool plain = gate.scale == nullptr && gate.bias == nullptr && up.scale == nullptr && up.bias == nullptr;
+    if (plain && is_packed(gate.w, x) && is_packed(up.w, x)) {
+        return mul_packed_gated(ctx_.get(), gate.w, up.w, packed(x), x->ne[1]);
+    }
+    return ggml_swiglu_split(ctx_.get(), linear(gate, x), linear(up, x));
+}
 
 ggml_tensor * Graph::heads(ggml_tensor * x) {
     return ggml_reshape_3d(ctx_.get(), x, hp_.head_dim, x->ne[0] / hp_.head_dim, x->ne[1]);

@@ -85,11 +85,9 @@ struct EditNode {
 // One forward pass as a ggml graph. Architectures call the building blocks; the constructor calls the architecture.
 class Graph {
 public:
-    // flash: per layer, whether the fused attention is to be used. scratch holds the graph's own metadata.
-    Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash,
-          std::vector<uint8_t> & scratch);
+    // flash: per layer, whether the fused attention is to be used.
+    Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash);
 
-    static size_t scratch_size(int32_t n_layer);
     static size_t node_limit(int32_t n_layer);
 
     const GraphKey &              key() const { return key_; }
@@ -105,7 +103,7 @@ public:
     ggml_tensor *        rms_norm(ggml_tensor * x, ggml_tensor * weight);
     ggml_tensor *        linear(const Linear & part, ggml_tensor * x);
     ggml_tensor *        add(ggml_tensor * a, ggml_tensor * b);
-    ggml_tensor *        swiglu(ggml_tensor * gate, ggml_tensor * up);
+    ggml_tensor *        swiglu(const Linear & gate, const Linear & up, ggml_tensor * x); // silu(gate·x) · (up·x)
     ggml_tensor *        heads(ggml_tensor * x);            // [n·D, T·S] -> [D, n, T·S]
     ggml_tensor *        rope(int32_t il, ggml_tensor * x); // at the positions of the rows being built
 
@@ -130,7 +128,8 @@ private:
     bool          is_watched(int32_t il) const; // tapped or edited
     void          make_inputs();
     ggml_tensor * input(ggml_type type, int64_t ne0, int64_t ne1, const char * name);
-    ggml_tensor * multiply(ggml_tensor * w, ggml_tensor * x);
+    bool          is_packed(const ggml_tensor * w, const ggml_tensor * x) const;
+    ggml_tensor * packed(ggml_tensor * x);
     KeysValues    build_keys(int32_t il, ggml_tensor * x);
     ggml_tensor * build_queries(int32_t il, ggml_tensor * x, KeysValues kv);
     void          enter(const Rows & rows, int64_t first, int64_t n, int64_t n_all);

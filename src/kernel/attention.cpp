@@ -9,9 +9,7 @@ namespace buoy {
 
 namespace {
 
-bool is_key_type(ggml_type type) {
-    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_Q8_0;
-}
+bool is_key_type(ggml_type type) { return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_Q8_0; }
 
 KeyRows key_rows(const ggml_tensor * t, int64_t head, int64_t stream) {
     const KeyType type = t->type == GGML_TYPE_F32   ? KeyType::f32

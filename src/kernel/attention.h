@@ -9,6 +9,7 @@ bool can_attend(ggml_type type_k, ggml_type type_v, int64_t head_dim);
 
 // Softmax attention in single precision, scores times scale. q [D, Tq, H, S], k and v [D, K, Hkv, S] (F32, F16, Q8_0), mask f16 [K, Tq or more] or
 // null, any strides -> [D·H, Tq·S].
-ggml_tensor * attend(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask, float scale);
+ggml_tensor * attend(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask,
+                     float scale);
 
 } // namespace buoy

@@ -56,12 +56,13 @@ constexpr int64_t attention_head_max = 256; // a multiple of 8
 
 // Some queries of heads that share their keys and values. n_rows · head_dim rounded up to 16 is at most 4096.
 struct AttentionWork {
-    int64_t          n_rows, n_keys, head_dim;
-    const float *    q[attention_rows_max];
-    float *          out[attention_rows_max];
-    const uint16_t * mask[attention_rows_max]; // halves that are added to the scaled scores; null for all rows or for none
-    KeyRows          k, v;
-    float            scale;
+    int64_t       n_rows, n_keys, head_dim;
+    const float * q[attention_rows_max];
+    float *       out[attention_rows_max];
+    const uint16_t *
+            mask[attention_rows_max]; // halves that are added to the scaled scores; null for all rows or for none
+    KeyRows k, v;
+    float   scale;
 };
 
 // A row of logits: the two largest (of equals the first), their probabilities, and the entropy in nats.
@@ -73,6 +74,9 @@ struct LogitSummary {
 struct KernelTable {
     // n rows (1 … 4) of n_blocks·32 floats, row_stride floats apart
     void (*pack)(const float * x, size_t row_stride, int64_t n, int64_t n_blocks, PackedBlock * to);
+
+    // a = silu(a)·b, n a multiple of 8
+    void (*gate)(float * a, const float * b, int64_t n);
 
     void (*attend)(const AttentionWork & work);
 

@@ -3,6 +3,7 @@
 #include "kernel/kernels.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace buoy {
 
@@ -60,49 +61,69 @@ private:
     ptrdiff_t       step_;
 };
 
-// Eight rows of weights with all of x, a tile of columns after the other.
-void multiply_rows(const WeightKernel & kernel, const ggml_tensor * dst, int64_t first) {
-    const ggml_tensor * w        = dst->src[0];
-    const ggml_tensor * packed   = dst->src[1];
-    const int64_t       n_blocks = w->ne[0] / kernel_block;
-    const int64_t       n_rows   = std::min(kernel_rows, w->ne[1] - first);
-    const auto *        rows     = static_cast<const uint8_t *>(w->data) + w->nb[1] * static_cast<size_t>(first);
-    const size_t        M        = static_cast<size_t>(dst->ne[0]);
-    const auto *        end      = static_cast<const uint8_t *>(w->data) + ggml_nbytes(w);
-    const auto *        next     = std::min(rows + w->nb[1] * kernel_rows, end);
-    Prefetch            prefetch(next, std::min(next + w->nb[1] * kernel_rows, end),
-                                 packed->ne[1] * ((n_blocks + kernel.block_limit - 1) / kernel.block_limit));
-    WeightTile          tile;
-    float               ragged[kernel_quad * kernel_rows];
+struct Output {
+    float * data; // room for eight columns
+    size_t  stride;
+};
+
+// Eight rows of weights from the first on with all of x, a tile of columns after the other.
+void multiply_rows(const ggml_tensor * w, const ggml_tensor * packed, int64_t n, int64_t first, const Output & to) {
+    const WeightKernel & kernel   = *weight_kernel(w->type);
+    const int64_t        n_blocks = w->ne[0] / kernel_block;
+    const int64_t        n_tiles  = (n_blocks + kernel.block_limit - 1) / kernel.block_limit;
+    const auto *         rows     = static_cast<const uint8_t *>(w->data) + w->nb[1] * static_cast<size_t>(first);
+    const auto *         end      = static_cast<const uint8_t *>(w->data) + ggml_nbytes(w);
+    const auto *         next     = std::min(rows + w->nb[1] * kernel_rows, end);
+    Prefetch             prefetch(next, std::min(next + w->nb[1] * kernel_rows, end), packed->ne[1] * n_tiles);
+    WeightTile           tile;
     for (int64_t at = 0; at < n_blocks; at += kernel.block_limit) {
         const int64_t count = std::min(kernel.block_limit, n_blocks - at);
-        kernel.unpack({rows, w->nb[1], n_rows, at, count}, tile);
+        kernel.unpack({rows, w->nb[1], std::min(kernel_rows, w->ne[1] - first), at, count}, tile);
         for (int64_t quad = 0; quad < packed->ne[1]; quad++) {
-            const auto *  x      = static_cast<const char *>(packed->data) + packed->nb[1] * static_cast<size_t>(quad);
-            const auto *  blocks = reinterpret_cast<const PackedBlock *>(x) + at;
-            const int64_t n      = std::min(kernel_quad, dst->ne[1] - quad * kernel_quad);
+            const int64_t row = quad * kernel_quad;
+            const auto *  x   = static_cast<const char *>(packed->data) + packed->nb[1] * static_cast<size_t>(quad);
             prefetch.step();
-            float *       y = static_cast<float *>(dst->data) + M * static_cast<size_t>(quad * kernel_quad) + first;
-            if (n_rows == kernel_rows) {
-                kernel.multiply(tile, blocks, count, at == 0, y, M, n);
-                continue;
-            }
-            kernel.multiply(tile, blocks, count, true, ragged, kernel_rows, n);
-            for (int64_t r = 0; r < n; r++) {
-                for (int64_t i = 0; i < n_rows; i++) {
-                    float & out = y[M * static_cast<size_t>(r) + static_cast<size_t>(i)];
-                    out         = (at == 0 ? 0.0f : out) + ragged[r * kernel_rows + i];
-                }
-            }
+            kernel.multiply(tile, reinterpret_cast<const PackedBlock *>(x) + at, count, at == 0,
+                            to.data + to.stride * static_cast<size_t>(row), to.stride, std::min(kernel_quad, n - row));
         }
     }
 }
 
+// The columns [first, first + 8) of dst, or as many as it has; from is [n, 8].
+void copy_columns(const std::vector<float> & from, const ggml_tensor * dst, int64_t first) {
+    const int64_t n_cols = std::min(kernel_rows, dst->ne[0] - first);
+    for (int64_t row = 0; row < dst->ne[1]; row++) {
+        const float * some = from.data() + row * kernel_rows;
+        std::copy(some, some + n_cols, static_cast<float *>(dst->data) + dst->ne[0] * row + first);
+    }
+}
+
 void run_multiply(ggml_tensor * dst, int ith, int nth, void *) {
-    const WeightKernel & kernel = *weight_kernel(dst->src[0]->type);
-    const int64_t        n      = (dst->ne[0] + kernel_rows - 1) / kernel_rows;
-    for (int64_t group = part(n, ith, nth); group < part(n, ith + 1, nth); group++) {
-        multiply_rows(kernel, dst, group * kernel_rows);
+    const ggml_tensor * w = dst->src[0];
+    const ggml_tensor * x = dst->src[1];
+    const int64_t       M = dst->ne[0], N = dst->ne[1], n_groups = (M + kernel_rows - 1) / kernel_rows;
+    for (int64_t group = part(n_groups, ith, nth); group < part(n_groups, ith + 1, nth); group++) {
+        const int64_t first = group * kernel_rows;
+        if (first + kernel_rows <= M) {
+            multiply_rows(w, x, N, first, {static_cast<float *>(dst->data) + first, static_cast<size_t>(M)});
+            continue;
+        }
+        std::vector<float> ragged(static_cast<size_t>(kernel_rows * N));
+        multiply_rows(w, x, N, first, {ragged.data(), kernel_rows});
+        copy_columns(ragged, dst, first);
+    }
+}
+
+void run_gated(ggml_tensor * dst, int ith, int nth, void *) {
+    const ggml_tensor * x = dst->src[2];
+    const int64_t       N = dst->ne[1], n_groups = (dst->ne[0] + kernel_rows - 1) / kernel_rows;
+    std::vector<float>  gate(static_cast<size_t>(kernel_rows * N)), up(gate.size());
+    for (int64_t group = part(n_groups, ith, nth); group < part(n_groups, ith + 1, nth); group++) {
+        const int64_t first = group * kernel_rows;
+        multiply_rows(dst->src[0], x, N, first, {gate.data(), kernel_rows});
+        multiply_rows(dst->src[1], x, N, first, {up.data(), kernel_rows});
+        kernel_table()->gate(gate.data(), up.data(), kernel_rows * N);
+        copy_columns(gate, dst, first);
     }
 }
 
@@ -121,6 +142,12 @@ ggml_tensor * pack_rows(ggml_context * ctx, ggml_tensor * x) {
 ggml_tensor * mul_packed(ggml_context * ctx, ggml_tensor * w, ggml_tensor * packed, int64_t n_rows) {
     ggml_tensor * args[] = {w, packed};
     return ggml_custom_4d(ctx, GGML_TYPE_F32, w->ne[1], n_rows, 1, 1, args, 2, run_multiply, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor * mul_packed_gated(ggml_context * ctx, ggml_tensor * gate, ggml_tensor * up, ggml_tensor * packed,
+                               int64_t n_rows) {
+    ggml_tensor * args[] = {gate, up, packed};
+    return ggml_custom_4d(ctx, GGML_TYPE_F32, up->ne[1], n_rows, 1, 1, args, 3, run_gated, GGML_N_TASKS_MAX, nullptr);
 }
 
 } // namespace buoy

@@ -13,9 +13,9 @@ void run(ggml_tensor * dst, int ith, int nth, void *) {
     const ggml_tensor * logits = dst->src[0];
     const int64_t       n      = dst->ne[1];
     for (int64_t i = n * ith / nth; i < n * (ith + 1) / nth; i++) {
-        const auto *       row = static_cast<const char *>(logits->data) + logits->nb[1] * static_cast<size_t>(i);
-        const LogitSummary s   = kernel_table()->summarize(reinterpret_cast<const float *>(row), logits->ne[0]);
-        const float        margin             = logits->ne[0] > 1 ? s.prob - s.prob_second : 1.0f;
+        const auto *       row    = static_cast<const char *>(logits->data) + logits->nb[1] * static_cast<size_t>(i);
+        const LogitSummary s      = kernel_table()->summarize(reinterpret_cast<const float *>(row), logits->ne[0]);
+        const float        margin = logits->ne[0] > 1 ? s.prob - s.prob_second : 1.0f;
         static_cast<RowSummary *>(dst->data)[i] = {s.id, s.second_id, s.prob, margin, s.entropy};
     }
 }
@@ -24,7 +24,8 @@ void run(ggml_tensor * dst, int ith, int nth, void *) {
 
 ggml_tensor * summarize_rows(ggml_context * ctx, ggml_tensor * logits) {
     constexpr int64_t n_fields = sizeof(RowSummary) / sizeof(int32_t);
-    return ggml_custom_4d(ctx, GGML_TYPE_I32, n_fields, logits->ne[1], 1, 1, &logits, 1, run, GGML_N_TASKS_MAX, nullptr);
+    return ggml_custom_4d(ctx, GGML_TYPE_I32, n_fields, logits->ne[1], 1, 1, &logits, 1, run, GGML_N_TASKS_MAX,
+                          nullptr);
 }
 
 } // namespace buoy

@@ -68,8 +68,8 @@ uint64_t available_memory(ggml_backend_dev_t cpu) { return std::min(machine_memo
 
 } // namespace
 
-bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params, const Traits & traits,
-                   bool use_packed) {
+bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params,
+                   const Traits & traits, bool use_packed) {
     if (params.unpack != Unpack::automatic) {
         return params.unpack == Unpack::f16;
     }

@@ -53,8 +53,8 @@ inline TopTwo find_top_two(const float * x, int64_t n) {
 inline void sum_exponentials(const float * x, int64_t n, float largest, double & sum, double & weighted) {
     constexpr int64_t stretch = 1024;
     for (int64_t from = 0; from < n; from += stretch) {
-        const int64_t to    = from + stretch < n ? from + stretch : n;
-        __m256        sums  = _mm256_setzero_ps(), products = _mm256_setzero_ps();
+        const int64_t to   = from + stretch < n ? from + stretch : n;
+        __m256        sums = _mm256_setzero_ps(), products = _mm256_setzero_ps();
         for (int64_t i = from; i < to; i += 8) {
             alignas(32) float tail[8];
             const float *     at = x + i;
@@ -88,6 +88,14 @@ void exponentials(const float * x, float * to, int64_t n, float factor) {
         if (!whole) {
             std::memcpy(to + i, some, sizeof(float) * static_cast<size_t>(n - i));
         }
+    }
+}
+
+void gate(float * a, const float * b, int64_t n) {
+    for (int64_t i = 0; i < n; i += 8) {
+        const __m256 x    = _mm256_loadu_ps(a + i);
+        const __m256 down = _mm256_add_ps(_mm256_set1_ps(1.0f), exp8(_mm256_sub_ps(_mm256_setzero_ps(), x)));
+        _mm256_storeu_ps(a + i, _mm256_mul_ps(_mm256_div_ps(x, down), _mm256_loadu_ps(b + i)));
     }
 }
 

@@ -20,6 +20,7 @@ template <class Format> constexpr WeightKernel weight_kernel() {
 
 constexpr KernelTable table = {
     pack,
+    gate,
     attend,
     exponentials,
     summarize,

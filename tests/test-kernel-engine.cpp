@@ -1,0 +1,142 @@
+// Whole passes with our kernels and with ggml's.
+
+#include "kernel/kernels.h"
+#include "support/oracle.h"
+#include "support/random-engine.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+RandomModel model_of(const std::string & arch, const std::string & type, int32_t block_length = 0) {
+    RandomModel model;
+    model.arch         = arch;
+    model.n_layer      = 3;
+    model.n_embd       = 256;
+    model.n_ff         = 512;
+    model.n_head       = 4;
+    model.n_head_kv    = 2;
+    model.head_dim     = 64;
+    model.type         = type;
+    model.block_length = block_length;
+    return model;
+}
+
+std::unique_ptr<Engine> load(const std::string & path, bool use_kernels, const EngineParams & params) {
+    ModelParams where;
+    where.path        = path;
+    where.use_kernels = use_kernels;
+    return load_engine(where, params);
+}
+
+bool has_kernels() {
+    if (kernel_table() == nullptr) {
+        MESSAGE("skipped: no kernels for this processor");
+    }
+    return kernel_table() != nullptr;
+}
+
+// The whole sequence into the store, then a part of it again with other tokens, as a step inside a block does.
+std::vector<float> run_block(Engine & engine, int32_t n, int32_t first, int32_t last) {
+    ForwardRequest request = whole_request(random_tokens(static_cast<size_t>(n), 256));
+    request.kv             = KvUse::store;
+    engine.kv_truncate(0);
+    engine.forward(request);
+    request.tokens = random_tokens(static_cast<size_t>(last - first), 256, 7);
+    request.positions.clear();
+    request.rows.clear();
+    for (int32_t i = first; i < last; i++) {
+        request.positions.push_back(i);
+        request.rows.push_back(i - first);
+    }
+    return engine.forward(request).logits;
+}
+
+} // namespace
+
+TEST_CASE("quantised products: ours are ggml's up to the rounding of activations") {
+    for (const char * type : {"q4_0", "q8_0", "q4_K", "q6_K"}) {
+        if (!has_kernels()) {
+            return;
+        }
+        CAPTURE(std::string(type));
+        const std::string path = random_gguf(model_of("dream", type));
+        const auto        ours = load(path, true, exact_params()), theirs = load(path, false, exact_params());
+        for (const size_t n : {1u, 2u, 5u, 48u}) {
+            const auto request = whole_request(random_tokens(n, 256));
+            // ggml rounds for the k-quants in blocks of 256 instead of 32
+            const double tolerance = type[3] == 'K' ? 1e-3 : 1e-5;
+            CHECK(nmse(ours->forward(request).logits, theirs->forward(request).logits) <= tolerance);
+        }
+    }
+}
+
+TEST_CASE("fused attention is as exact as plain attention") {
+    for (const char * arch : {"llada", "llama", "dream"}) { // full, causal, blocks
+        for (const KvType kv : {KvType::f32, KvType::f16, KvType::q8_0}) {
+            if (!has_kernels()) {
+                return;
+            }
+            CAPTURE(std::string(arch));
+            CAPTURE(static_cast<int>(kv));
+            const std::string path  = random_gguf(model_of(arch, "f32", std::string(arch) == "dream" ? 8 : 0));
+            EngineParams      plain = exact_params();
+            plain.type_k            = kv;
+            plain.type_v            = kv;
+            EngineParams fused      = plain;
+            fused.flash             = FlashAttention::automatic;
+            const auto a = load(path, true, plain), b = load(path, true, fused);
+            const auto request = whole_request(random_tokens(70, 256));
+            CHECK(nmse(b->forward(request).logits, a->forward(request).logits) <= 1e-10);
+            // plain attention multiplies stored keys of 16 and 8 bits with queries rounded to as many
+            const double tolerance = kv == KvType::f32 ? 1e-10 : kv == KvType::f16 ? 1e-5 : 1e-3;
+            CHECK(nmse(run_block(*b, 70, 20, 53), run_block(*a, 70, 20, 53)) <= tolerance);
+        }
+    }
+}
+
+TEST_CASE("fused attention keeps streams apart") {
+    if (!has_kernels()) {
+        return;
+    }
+    const std::string path    = random_gguf(model_of("llada", "f32"));
+    EngineParams      one     = exact_params();
+    one.flash                 = FlashAttention::automatic;
+    EngineParams two          = one;
+    two.n_streams             = 2;
+    const auto         first  = random_tokens(20, 256, 1);
+    const auto         second = random_tokens(20, 256, 2);
+    auto               both   = whole_request(first);
+    const auto         single = load(path, true, one);
+    std::vector<float> apart  = single->forward(whole_request(first)).logits;
+    const auto &       more   = single->forward(whole_request(second)).logits;
+    apart.insert(apart.end(), more.begin(), more.end());
+    both.tokens.insert(both.tokens.end(), second.begin(), second.end());
+    CHECK(nmse(load(path, true, two)->forward(both).logits, apart) <= 1e-10);
+}
+
+TEST_CASE("summaries: ours are ggml's") {
+    for (const char * arch : {"llada", "llama"}) {
+        if (!has_kernels()) {
+            return;
+        }
+        const std::string path    = random_gguf(model_of(arch, "f32"));
+        auto              request = whole_request(random_tokens(30, 256));
+        request.output            = OutputKind::summary;
+        const auto ours           = load(path, true, exact_params())->forward(request).summaries;
+        const auto theirs         = load(path, false, exact_params())->forward(request).summaries;
+        REQUIRE(ours.size() == theirs.size());
+        for (size_t i = 0; i < ours.size(); i++) {
+            CHECK(ours[i].id == theirs[i].id);
+            CHECK(ours[i].second_id == theirs[i].second_id);
+            CHECK(std::abs(ours[i].prob - theirs[i].prob) <= 1e-5f);
+            CHECK(std::abs(ours[i].margin - theirs[i].margin) <= 1e-5f);
+            CHECK(std::abs(ours[i].entropy - theirs[i].entropy) <= 1e-4f);
+        }
+    }
+}
