@@ -59,19 +59,28 @@ std::vector<float> run_block(Engine & engine, int32_t n, int32_t first, int32_t 
 
 } // namespace
 
-TEST_CASE("quantised products: ours are ggml's up to the rounding of activations") {
+// Both round activations to 8 bits, which a layer's sums in another order are enough to change. So they are not compared with
+// each other but with what the weights mean.
+TEST_CASE("quantised products lose no more than ggml's") {
     for (const char * type : {"q4_0", "q8_0", "q4_K", "q6_K"}) {
         if (!has_kernels()) {
             return;
         }
         CAPTURE(std::string(type));
-        const std::string path = random_gguf(model_of("dream", type));
-        const auto        ours = load(path, true, exact_params()), theirs = load(path, false, exact_params());
+        ModelParams where;
+        where.path        = random_gguf(model_of("dream", type));
+        const auto ours   = load_engine(where, exact_params());
+        where.use_kernels = false;
+        const auto theirs = load_engine(where, exact_params());
+        where.unpack      = Unpack::f16;
+        const auto exact  = load_engine(where, exact_params());
         for (const size_t n : {1u, 2u, 5u, 48u}) {
+            CAPTURE(n);
             const auto request = whole_request(random_tokens(n, 256));
-            // ggml rounds for the k-quants in blocks of 256 instead of 32
-            const double tolerance = type[3] == 'K' ? 1e-3 : 1e-5;
-            CHECK(nmse(ours->forward(request).logits, theirs->forward(request).logits) <= tolerance);
+            const auto wanted  = exact->forward(request).logits;
+            const auto lost    = nmse(theirs->forward(request).logits, wanted);
+            CHECK(lost < 1e-3);
+            CHECK(nmse(ours->forward(request).logits, wanted) <= 1.5 * lost); // noise of the same size
         }
     }
 }
