@@ -100,7 +100,7 @@ class Run:
         if self.level == 0 or rng.random() < 0.7:
             level = self.level
         else:
-            level = rng.randrange(0 if self.level < top else 3, self.level)
+            level = rng.randrange(0 if self.level < top else self.args.lowest, self.level)
         return level, level < 4 or rng.random() < 0.75
 
     def train_step(self):
@@ -109,7 +109,7 @@ class Run:
         n_rows, length = rng.choice(DENSE if dense else SINGLE)
         if level is not None and level < 4:
             n_rows, length = EASY[level]
-        ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal)
+        ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal, self.args.islands)
         if self.causal:
             inputs, targets, kind = ids[:, :-1], ids[:, 1:], kinds[:, 1:]
             weight = np.where(kind == batches.ANSWER, 1.0, 0.0)
@@ -189,6 +189,8 @@ def main():
     p.add_argument("--muon", type=float, default=0.02, help="Muon's rate for the blocks' matrices; 0: AdamW for all")
     p.add_argument("--level", type=int, default=0, help="level to start with")
     p.add_argument("--advance", type=float, default=0.9, help="accuracy that opens the next level")
+    p.add_argument("--lowest", type=int, default=3, help="lowest level that is mixed into the last")
+    p.add_argument("--islands", type=int, default=corpus.LEVELS - 1, help="level from which on there are islands")
     p.add_argument("--context-weight", type=float, default=0.02)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--width", type=int, default=256)
