@@ -2,6 +2,7 @@
 
 #include "analysis/studies.h"
 #include "buoy/error.h"
+#include "export-command.h"
 #include "io/pending-file.h"
 
 #include <CLI/CLI.hpp>
@@ -147,8 +148,7 @@ void add_flags(CLI::App & app, const MetricCommand & command, Typed & typed) {
     app.add_option("--label", typed.options.labels,
                    "name to show instead of the model's, one for each recording; the same name groups them")
         ->type_name("NAME")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->allow_extra_args(false); // what follows is a recording
     app.add_flag("--json", typed.json, "print everything as JSON");
     app.add_flag("--csv", typed.csv, "print the numbers as CSV");
     app.add_option("--svg", typed.svg, "write the figure")->type_name("FILE");
@@ -167,4 +167,5 @@ void add_metric_commands(CLI::App & app, std::function<void()> & chosen) {
         add_flags(*sub, command, *typed);
         sub->callback([&command, &chosen, typed] { chosen = [&command, typed] { run(command, *typed); }; });
     }
+    add_export_command(app, chosen);
 }

@@ -72,7 +72,7 @@ def check(path):
 
 def check_many(paths):
     for metric in ["absorption", "floating"]:
-        out = run(metric, *paths, "--label", *"aab")
+        out = run(metric, *paths, "--label", "a", "--label", "a", "--label", "b")
         theirs = [getattr(ref, metric)(ref.Run(p)) for p in paths]
         for model, group in [("a", theirs[:2]), ("b", theirs[2:])]:
             ours = next(m for m in out["models"] if m["model"] == model)
