@@ -11,34 +11,21 @@
 #include "interrupt.h"
 #include "io/npy.h"
 #include "io/printable.h"
+#include "io/standard-streams.h"
 #include "load.h"
 #include "options.h"
 #include "prompt.h"
 
 #include <chrono>
 #include <cstdio>
-#include <fcntl.h>
 #include <iostream>
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <unistd.h>
 
 namespace {
 
 constexpr int exit_interrupted = 130;
-
-// Started with a standard stream closed, the next file opened would take its number and get what is printed.
-// Writing to the stand-in fails as writing to a closed stream does.
-void fill_standard_streams() {
-    int fd = -1;
-    do {
-        fd = open("/dev/null", O_RDONLY);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0) {
-        close(fd);
-    }
-}
 
 void print_devices() {
     for (const buoy::DeviceInfo & device : buoy::list_devices()) {
@@ -227,7 +214,7 @@ int run(int argc, char ** argv) {
 } // namespace
 
 int main(int argc, char ** argv) {
-    fill_standard_streams();
+    buoy::fill_standard_streams();
     install_signal_handlers();
     try {
         const int exit_code = run(argc, argv);

@@ -26,6 +26,16 @@ Json regions_json(const std::vector<Region> & regions) {
     return list;
 }
 
+// Control tokens among those of the sequence: text shows them only on request.
+std::vector<int32_t> special_ids(const Vocab & vocab, std::vector<int32_t> ids) {
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    ids.erase(std::remove_if(ids.begin(), ids.end(),
+                             [&](int32_t id) { return !vocab.piece(id, false).empty() || vocab.piece(id).empty(); }),
+              ids.end());
+    return ids;
+}
+
 } // namespace
 
 std::string piece_text(const std::string & piece) {
@@ -81,6 +91,7 @@ std::string RecordMeta::text(const std::vector<int32_t> & sequence, int64_t n_st
              {"rows", all_or(choice.rows)},
              {"steps", steps}}},
            {"regions", regions_json(options.regions)},
+           {"special_ids", special_ids(vocab, sequence)},
            {"pieces", pieces},
     };
     return json_line(json);
@@ -103,9 +114,9 @@ uint64_t RecordMeta::size_max(int32_t n_positions, int32_t n_steps) const {
     const size_t n_masks =
         static_cast<size_t>(std::count(run.prompt_tokens.begin(), run.prompt_tokens.end(), info.traits.mask_id));
     const size_t n_new = static_cast<size_t>(n_positions) - n_given + n_masks;
-    // n_positions and complete are as long as they can be
-    const size_t digits = std::to_string(n_positions).size();
-    return text(run.prompt_tokens, n_steps, steps, false).size() + n_new * longest + digits;
+    // each may be special besides; n_positions and complete are as long as they can be
+    const size_t digits = std::to_string(std::max(n_positions, vocab.size())).size();
+    return text(run.prompt_tokens, n_steps, steps, false).size() + n_new * (longest + digits + 1) + digits;
 }
 
 } // namespace buoy
