@@ -95,7 +95,7 @@ class Run:
     def choose(self, rng):
         """Level and density of this step: mostly the current level, some of the earlier ones, some stories."""
         top = corpus.LEVELS - 1
-        if self.level >= 4 and rng.random() < 0.15:
+        if self.level >= 4 and rng.random() < self.args.stories:
             return None, rng.random() < 0.7
         if self.level == 0 or rng.random() < 0.7:
             level = self.level
@@ -143,14 +143,17 @@ class Run:
         return float(losses[answers].mean().detach()) if answers.any() else float("nan")
 
     def count(self, level, kinds, right, masked):
-        """Share of answers without a wrong token, of those that were masked altogether. Every batch is new, so this is
-        held-out accuracy."""
+        """Share of answers without a wrong token, of those that were masked altogether; of stories, the share of right
+        tokens. Every batch is new, so this is held-out accuracy."""
         whole = []
         for r in range(len(kinds)):
             for first, last in batches.spans(kinds[r]):
                 n = int((kinds[r, first:last] == batches.ANSWER).sum())
-                if n > 0 and masked[r, first:first + n].all():
-                    whole.append(right[r, first - self.causal:first - self.causal + n].all())
+                there = right[r, first - self.causal:first - self.causal + n]
+                if level is None:
+                    whole += list(there[masked[r, first:first + n]])
+                elif n > 0 and masked[r, first:first + n].all():
+                    whole.append(there.all())
         at, pace = STORY if level is None else level, 0.05
         if whole:
             self.accuracy[at] += pace * (float(np.mean(whole)) - self.accuracy[at])
@@ -191,6 +194,7 @@ def main():
     p.add_argument("--advance", type=float, default=0.9, help="accuracy that opens the next level")
     p.add_argument("--lowest", type=int, default=3, help="lowest level that is mixed into the last")
     p.add_argument("--islands", type=int, default=corpus.LEVELS - 1, help="level from which on there are islands")
+    p.add_argument("--stories", type=float, default=0.15, help="share of batches that are stories, from level 4 on")
     p.add_argument("--context-weight", type=float, default=0.02)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--width", type=int, default=256)
