@@ -2,10 +2,10 @@
 
 #include "buoy/bundled.h"
 #include "buoy/error.h"
+#include "io/parse-number.h"
 #include "io/printable.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 namespace {
@@ -14,12 +14,11 @@ constexpr int32_t tokens_max = 1 << 24;
 constexpr size_t  cases_max  = 10000;
 
 template <typename T> T parse_number(const char * what, const std::string & text, T low, T high) {
-    T          number = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size() || !(number >= low && number <= high)) {
+    const std::optional<T> number = buoy::parse_number<T>(text);
+    if (!number || !(*number >= low && *number <= high)) {
         buoy::fail(what, ": ", buoy::in_quotes(text), " is no number from ", low, " to ", high);
     }
-    return number;
+    return *number;
 }
 
 template <typename T> using Names = std::map<std::string, T>;
@@ -44,6 +43,11 @@ const Names<buoy::KvType>         kv_names    = {
 const Names<buoy::FlashAttention> flash_names = {
     {"on", buoy::FlashAttention::on}, {"off", buoy::FlashAttention::off}, {"auto", buoy::FlashAttention::automatic}};
 
+const Names<buoy::TapReduce> attn_names = {{"none", buoy::TapReduce::none},
+                                           {"heads", buoy::TapReduce::heads},
+                                           {"received", buoy::TapReduce::received},
+                                           {"regions", buoy::TapReduce::regions}};
+
 const Names<buoy::Unpack> unpack_names = {
     {"off", buoy::Unpack::off}, {"f16", buoy::Unpack::f16}, {"auto", buoy::Unpack::automatic}};
 
@@ -67,6 +71,11 @@ void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_na
 void set_layers(Case & one, const std::string & v) {
     if (v != "all") {
         one.model.n_gpu_layers = parse_number("-ngl", v, 0, tokens_max);
+    }
+}
+void set_attn(Case & one, const std::string & v) {
+    if (v != "off") {
+        one.attn = parse_name("--attn", v, attn_names);
     }
 }
 void set_forward(Case & one, const std::string & v) {
@@ -104,6 +113,8 @@ const std::vector<Parameter> & parameters() {
         {"block", "--block-length", "N", "32", "block length; 0: the model's", Use::generation, set_block},
         {"threshold", "--threshold", "P", "off", "write every position that sure; off: by schedule", Use::generation,
          set_threshold},
+        {"attn", "--attn", "MODE", "off", "record attention: none (whole), heads, received, regions, in f16",
+         Use::generation, set_attn},
         {"tokens", "--forward", "T", "", "time single passes over T tokens, without generating", Use::forward,
          set_forward},
         {"rows", "--rows", "R", "all", "rows of such a pass that are asked for; with --cache dual, the tokens computed",

@@ -102,7 +102,9 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
     }
     if (!attn.edit_json().is_null()) {
         json["edit"] = attn.edit_json();
-        json["edit"].update(compared.json);
+        if (compared.json.is_object()) {
+            json["edit"].update(compared.json);
+        }
     }
     print_text(buoy::json_line(json));
 }
