@@ -1,6 +1,7 @@
 """The metrics once more, from their definitions, with numpy alone."""
 import io
 import json
+import unicodedata
 import zipfile
 
 import numpy as np
@@ -17,7 +18,7 @@ class Run:
         self.causal = m["attention"] == "causal"
         self.tokens = self.a["tokens"]
         self.pieces = dict(zip(self.tokens[-1].tolist(), m["pieces"]))
-        self.regions = {r["name"]: [p for s in r["spans"] for p in range(*s)] for r in m["regions"]}
+        self.regions = {r["name"]: [p for s in r["spans"] for p in range(*s) if p < self.T] for r in m["regions"]}
 
     def get(self, tap, s, l):
         return self.a[f"{tap}/step_{s:04d}/layer_{l:02d}"].astype(np.float64)
@@ -148,9 +149,10 @@ def token_class(run, s, j):
     if t in run.meta.get("special_ids", []):
         return "special"
     piece = run.pieces.get(t, "x")
-    if piece and piece.isspace():
+    kinds = {"Z" if c in "\t\n\v\f\r" else unicodedata.category(c)[0] for c in piece}
+    if kinds == {"Z"}:
         return "space"
-    return "punctuation" if piece and all(not c.isalnum() for c in piece) else "content"
+    return "punctuation" if kinds and kinds <= {"Z", "P", "S"} else "content"
 
 
 def sinks(run, rule="std:3"):
