@@ -7,8 +7,8 @@
 #include "record/predicted-size.h"
 
 #include <algorithm>
-#include <array>
 #include <fcntl.h>
+#include <filesystem>
 #include <iomanip>
 #include <sstream>
 #include <sys/file.h>
@@ -115,11 +115,19 @@ Contents read_contents(const std::string & path) {
 }
 
 Unfinished check_unfinished(const std::string & path) {
-    const MappedFile    file = MappedFile::open(path);
-    std::array<char, 4> magic{};
-    file.read(0, magic.data(), std::min<uint64_t>(magic.size(), file.size()));
-    if (!ends_with(path, ".part") || std::string(magic.data(), magic.size()) != "PK\x03\x04") {
+    if (!ends_with(path, ".part")) {
         return Unfinished::no;
+    }
+    std::error_code not_a_file;
+    if (std::filesystem::file_size(path, not_a_file) != 0) { // else its first bytes are not there yet
+        const MappedFile file  = MappedFile::open(path);
+        std::string      magic = "PK\x03\x04";
+        magic.resize(std::min<uint64_t>(magic.size(), file.size()));
+        std::string begin = magic;
+        file.read(0, begin.data(), begin.size());
+        if (begin != magic) {
+            return Unfinished::no;
+        }
     }
     const int  fd     = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     const bool in_use = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
