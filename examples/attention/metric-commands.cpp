@@ -4,9 +4,11 @@
 #include "buoy/error.h"
 #include "export-command.h"
 #include "io/pending-file.h"
+#include "io/printable.h"
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -71,6 +73,17 @@ StudyOptions finish(const Typed & typed) {
     }
     if (typed.json && typed.csv) {
         fail("--json and --csv both want standard output");
+    }
+    for (const std::string & figure : {typed.svg, typed.png}) {
+        for (const std::string & input : options.paths) {
+            std::error_code not_there;
+            if (!figure.empty() && std::filesystem::equivalent(figure, input, not_there)) {
+                fail(printable(figure), ": the figure would replace a recording that it is drawn from");
+            }
+        }
+        if (std::filesystem::path(figure).extension() == ".npz") {
+            fail(printable(figure), ": a figure can't be written under a recording's name");
+        }
     }
     return options;
 }
