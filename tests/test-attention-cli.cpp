@@ -11,7 +11,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
+#include <sys/resource.h>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -144,6 +146,13 @@ TEST_CASE("llama-attention: an unfinished recording") {
     CHECK(contains(left.out, "an unfinished recording, left by a run that was killed"));
     CHECK(nlohmann::json::parse(attention({"info", path, "--json"}).out, nullptr, false)["unfinished"] == true);
     check_refused(attention({"cat", path, "tokens"}), "unfinished");
+    for (const char * begin : {"", "PK"}) { // killed before its first bytes were written
+        const ProgramResult early = attention({"info", write_file(temp_dir(), "early.npz.part", begin)});
+        CHECK(early.code == 0);
+        CHECK(contains(early.out, "an unfinished recording, left by a run that was killed"));
+    }
+    check_refused(attention({"info", write_file(temp_dir(), "text.part", "text")}), "text.part");
+    check_refused(attention({"info", write_file(temp_dir(), "empty.npz", "")}), "empty.npz");
 
     RecordingBench      bench;
     const RecordOptions options = record_options(temp_dir() + "/now.npz");
@@ -156,6 +165,43 @@ TEST_CASE("llama-attention: an unfinished recording") {
         now = attention({"info", options.path + ".part"});
     }
     CHECK(contains(now.out, "an unfinished recording, being written now"));
+}
+
+TEST_CASE("llama-attention: a figure never replaces a recording") {
+    const std::string dir   = temp_dir();
+    const std::string input = dir + "/run";
+    std::filesystem::copy_file(recording(), input);
+    std::filesystem::create_hard_link(input, dir + "/link");
+    const auto size = std::filesystem::file_size(input);
+    for (const char * flag : {"--svg", "--png"}) {
+        check_refused(attention({"absorption", input, flag, input}), "would replace a recording");
+        check_refused(attention({"absorption", input, flag, dir + "/./run"}), "would replace a recording");
+        check_refused(attention({"absorption", recording(), input, flag, dir + "/link"}), "would replace a recording");
+        check_refused(attention({"absorption", input, flag, dir + "/other.npz"}), "other.npz");
+    }
+    CHECK(std::filesystem::file_size(input) == size);
+    CHECK_FALSE(std::filesystem::exists(dir + "/other.npz"));
+    CHECK(attention({"absorption", input, "--svg", dir + "/figure.svg"}).code == 0);
+    CHECK(attention({"absorption", input, "--svg", dir + "/figure.svg"}).code == 0); // a figure may be replaced
+}
+
+TEST_CASE("llama-attention: a limit on file sizes") {
+    const std::string dir = temp_dir();
+    ProgramSpec       spec;
+    spec.name = "llama-attention";
+    spec.args = {"absorption", recording(), "--svg", dir + "/figure.svg"};
+    rlimit kept{};
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &kept) == 0);
+    rlimit small   = kept;
+    small.rlim_cur = 1000;
+    setrlimit(RLIMIT_FSIZE, &small);
+    Program program(spec); // has the limit from us
+    setrlimit(RLIMIT_FSIZE, &kept);
+    const ProgramResult result = program.finish();
+    CHECK(result.code == 2);
+    CHECK(result.is_one_line());
+    CHECK(contains(result.err, "figure.svg"));
+    CHECK(std::filesystem::is_empty(dir));
 }
 
 TEST_CASE("llama-attention: help, version, closed and full standard output") {

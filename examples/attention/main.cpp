@@ -2,6 +2,7 @@
 #include "buoy/version.h"
 #include "file-commands.h"
 #include "io/printable.h"
+#include "io/size-limit.h"
 #include "io/standard-streams.h"
 #include "metric-commands.h"
 
@@ -50,6 +51,7 @@ int report(const std::string & text, int exit_code) {
 
 int main(int argc, char ** argv) {
     buoy::fill_standard_streams();
+    buoy::ignore_size_limit_signal();
     std::signal(SIGPIPE, SIG_IGN);
     try {
         run(argc, argv);
