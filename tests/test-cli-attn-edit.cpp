@@ -87,6 +87,23 @@ TEST_CASE("cli edit: without effect the text is the same, and that is told") {
     }
 }
 
+TEST_CASE("cli edit: without effect hardly a bit changes by default either, where flash attention is automatic") {
+    const Args args = {"-m", layered_model("llada"), "--raw", "-p", "a short prompt", "-n", "8", "-s", "7"};
+    const Json off  = cli_json(args + Args{"-fa", "off"});
+    for (const char * spec : {"bias keys=0 +0", "drop keys=sinks:1000", "bias keys=anchors@7 +4"}) {
+        CAPTURE(std::string(spec));
+        const ProgramResult result = cli(args + Args{"--json", "--attn-edit-compare", "--attn-edit", spec});
+        CHECK(result.code == 0);
+        const Json json = Json::parse(result.out);
+        CHECK(json["settings"]["flash_attn"] == "off");
+        CHECK(json["steps"] == off["steps"]);
+        CHECK(json["edit"]["confidence"]["scored"] > 0);
+        const auto change = json["edit"]["confidence"]["mean_abs_change"].get<double>();
+        CHECK(change <= (contains(spec, "+0") ? 0.0 : 1e-8));
+    }
+    CHECK(cli_json(args + Args{"-fa", "on", "--attn-edit", "drop keys=0"})["settings"]["flash_attn"] == "on");
+}
+
 TEST_CASE("cli edit: what is reported is what two runs show") {
     for (const char * arch : {"llada", "llama"}) {
         const Args edit     = {"--attn-edit", "bias keys=3-5 queries=6- +9", "--attn-edit",
