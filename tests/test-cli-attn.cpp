@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <thread>
 
+#include <sys/resource.h>
+
 using namespace buoy;
 using namespace buoy::test;
 using Json = nlohmann::json;
@@ -265,6 +267,11 @@ TEST_CASE("cli attn: what does not exist or can't be read is refused, and nothin
     }
     check_refused(cli(refused_base() + Args{"--attn-regions", "x.json"}), "--attn-regions needs");
     check_refused(cli(refused_base() + Args{"--attn-dump", dir + "/missing/run.npz"}), "missing");
+    for (const std::string & same : {dir + "/run.npz", dir + "/./run.npz"}) {
+        check_refused(cli(refused_base() + Args{"--attn-dump", dir + "/run.npz", "--logits-out", same}),
+                      "--attn-dump and --logits-out would both write");
+        CHECK(leaves_nothing(dir));
+    }
 
     CHECK(cli(refused_base() + Args{"--attn-dump", dir + "/run.npz"}).code == 0);
     const std::string before = read_file(dir + "/run.npz");
@@ -281,6 +288,23 @@ TEST_CASE("cli attn: sizes with a unit") {
         CHECK(cli(refused_base() + Args{"--attn-dump", dir + "/run.npz", "--force", "--attn-max-size", size}).code ==
               0);
     }
+}
+
+TEST_CASE("cli attn: a limit on the size of files is an error, and nothing is left") {
+    const std::string dir   = temp_dir();
+    const std::string model = layered_model("llada");
+    rlimit            kept  = {};
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &kept) == 0);
+    rlimit small   = kept;
+    small.rlim_cur = 20000;
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0); // the program inherits it
+    const ProgramResult result = cli({"-m", model, "--raw", "-p", "a short prompt", "-n", "32", "--attn-reduce", "none",
+                                      "--attn-dump", dir + "/run.npz"});
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &kept) == 0);
+    CAPTURE(result.err);
+    CHECK(result.code == 2);
+    CHECK(contains(result.err, "run.npz"));
+    CHECK(leaves_nothing(dir));
 }
 
 TEST_CASE("cli attn: Ctrl-C and SIGTERM leave a recording up to the last complete step") {
