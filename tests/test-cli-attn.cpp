@@ -5,6 +5,7 @@
 #include "support/hf-dir.h"
 #include "support/oracle.h"
 #include "support/paths.h"
+#include "support/tiny-gemma.h"
 
 #include <doctest/doctest.h>
 
@@ -79,6 +80,24 @@ TEST_CASE("cli attn: nor does it change the text of flash attention over F16 key
             CHECK(json["steps"] == cli_json(args)["steps"]);
         }
     }
+}
+
+TEST_CASE("cli attn: a model of libllama is recorded without further flags") {
+    const std::string dir  = temp_dir();
+    const Args        base = {"-m", tiny_gemma(), "--raw", "-p", "a short prompt", "-n", "4", "--ignore-eos"};
+    attn_json(base + Args{"--attn-reduce", "none", "--attn-dump", dir + "/all.npz"});
+    attn_json(base + Args{"--attn-reduce", "none", "--attn-dump", dir + "/late.npz", "--attn-steps", "2-"});
+    const NpzReader all = NpzReader::open(dir + "/all.npz"), late = NpzReader::open(dir + "/late.npz");
+    for (int step = 0; step < 4; step++) {
+        CHECK(worst_row_sum(read_array(all, attn_name(step, 1))) <= 2e-3); // F16
+        CHECK((late.find(attn_name(step, 1)) != nullptr) == (step >= 2));
+    }
+    const Array a = read_array(all, attn_name(3, 1)), b = read_array(late, attn_name(3, 1));
+    CHECK(a.shape == b.shape);
+    CHECK(a.values == b.values);
+    const ProgramResult on = cli(base + Args{"-fa", "on", "--attn-dump", dir + "/on.npz"});
+    CHECK(on.code == 1);
+    CHECK(contains(on.err, "use -fa off"));
 }
 
 TEST_CASE("cli attn: the recording tells what happened") {
