@@ -8,7 +8,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <thread>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -144,6 +148,38 @@ TEST_CASE("cli edit: the summary of a comparison is a line, the text is the edit
     CHECK(result.is_one_line());
     CHECK(contains(result.err, "the edits changed "));
     CHECK(contains(result.err, "mean absolute change"));
+}
+
+TEST_CASE("cli edit: an answer that was stopped is not compared") {
+    for (const bool json : {false, true}) {
+        const std::string path = temp_dir() + "/run.npz";
+        ProgramSpec       spec;
+        spec.name = "llama-diffusion-cli";
+        spec.args =
+            base() + Args{"-n", "200", "--attn-edit", "drop keys=3", "--attn-edit-compare", "--attn-dump", path};
+        if (json) {
+            spec.args.push_back("--json");
+        }
+        Program         program(spec);
+        std::error_code missing;
+        for (int i = 0; i < 5000; i++) { // the recording grows in the edited run only
+            const auto size = std::filesystem::file_size(path + ".part", missing);
+            if (!missing && size > 300000) {
+                break;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        program.send(SIGINT);
+        const ProgramResult result = program.finish();
+        CAPTURE(result.err);
+        CHECK(result.code == 130);
+        CHECK_FALSE(contains(result.err, "the edits changed"));
+        if (json) {
+            const Json edit = Json::parse(result.out)["edit"];
+            CHECK(edit.contains("applied"));
+            CHECK_FALSE(edit.contains("unedited"));
+        }
+    }
 }
 
 TEST_CASE("cli edit: sinks, found in the pass, are what the unedited recording shows") {

@@ -128,13 +128,14 @@ int run_once(const Session & session, const Console & console, const Request & r
     }
     const Answer out = make_answer(options.json || infill ? Printed::nothing : Printed::text, attn.attach());
     attn.finish(out.generation.steps.size());
-    const Compared compared = options.attn.compare ? compare_answers(unedited, out) : Compared();
+    const bool     compare  = options.attn.compare && !out.generation.stopped;
+    const Compared compared = compare ? compare_answers(unedited, out) : Compared();
     if (options.json) {
         print_json(session, out, attn, compared);
     } else if (infill) {
         print_text(out.text + (!out.text.empty() && out.text.back() == '\n' ? "" : "\n"));
     }
-    if (options.attn.compare && !options.json) {
+    if (compare && !options.json) {
         console.log(buoy::LogLevel::notice, compared.line);
     }
     if (options.perf) {
