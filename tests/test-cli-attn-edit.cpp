@@ -84,6 +84,7 @@ TEST_CASE("cli edit: without effect the text is the same, and that is told") {
         CHECK(result.code == 0);
         CHECK(result.is_one_line());
         CHECK(contains(result.err, std::string("the edit '") + spec + "' changed nothing"));
+        CHECK(contains(result.err, "found no key") == contains(spec, "sinks"));
         const Json json = Json::parse(result.out);
         CHECK(json["tokens"] == plain["tokens"]);
         CHECK(json["steps"] == plain["steps"]);
