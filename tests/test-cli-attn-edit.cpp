@@ -259,6 +259,9 @@ TEST_CASE("cli edit: what can't be done is refused in one line") {
         CAPTURE(args);
         check_refused(cli(base() + args), culprit);
     }
-    check_refused(cli({"-m", tiny_gemma(), "--raw", "-p", "abc", "-n", "2", "--attn-edit", "drop keys=0 queries=1-"}),
-                  "libllama");
+    // before anything is generated, or a recording is begun and told about
+    const Args gemma = {"-m", tiny_gemma(), "--raw", "-p", "abc", "-n", "2", "--attn-edit", "drop keys=0 queries=1-"};
+    for (const Args & more : {Args{}, Args{"--attn-edit-compare"}, Args{"--attn-dump", temp_dir() + "/run.npz"}}) {
+        check_refused(cli(gemma + more), "libllama");
+    }
 }

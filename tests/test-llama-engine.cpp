@@ -3,6 +3,7 @@
 
 #include "buoy/engine.h"
 #include "buoy/error.h"
+#include "engine/edit-limits.h"
 #include "engine/row-summary.h"
 #include "support/converted.h"
 #include "support/oracle.h"
@@ -409,6 +410,12 @@ TEST_CASE("llama engine: automatic flash attention is left where a tap needs it,
     CHECK(forward_stored(*engine, tokens, 35, 40) == forward_stored(*exact, tokens, 35, 40));
     check_same(observe_all(*engine, whole_request(tokens), {Tap::pattern}),
                observe_all(*exact, whole_request(tokens), {Tap::pattern}));
+}
+
+TEST_CASE("llama engine: that it can't edit is known before") {
+    const auto engine = load(tiny_gemma());
+    CHECK(contains(error_of([&] { check_can_edit(*engine); }), "'gemma' runs through libllama"));
+    CHECK(engine->stats().n_forward == 0);
 }
 
 TEST_CASE("llama engine: wrong requests are named") {

@@ -8,6 +8,7 @@
 #include "console.h"
 #include "decode/frequency-table.h"
 #include "decode/generation-json.h"
+#include "engine/edit-limits.h"
 #include "interrupt.h"
 #include "io/npy.h"
 #include "io/printable.h"
@@ -164,6 +165,9 @@ int load_and_run(Options & options, const Console & console) {
     const buoy::ModelInfo & info = engine->info();
     if (options.infill && !info.traits.is_diffusion()) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
+    }
+    if (!options.attn.edits.empty()) {
+        buoy::check_can_edit(*engine);
     }
     options.engine.n_ctx      = engine->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;

@@ -3,6 +3,7 @@
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "engine/context-length.h"
+#include "engine/edit-limits.h"
 #include "engine/row-summary.h"
 #include "engine/tap-request.h"
 #include "io/printable.h"
@@ -98,6 +99,13 @@ bool report_progress(float done, void * data) {
 
 std::unique_ptr<Engine> load_llama_engine(const ModelParams & model, const EngineParams & params) {
     return std::make_unique<LlamaEngine>(model, params);
+}
+
+void check_can_edit(const Engine & engine) {
+    if (dynamic_cast<const LlamaEngine *>(&engine) != nullptr) {
+        fail("edits of the attention need an architecture of our own (", known_names(), "), and ",
+             in_quotes(engine.info().arch), " runs through libllama");
+    }
 }
 
 LlamaEngine::LlamaEngine(const ModelParams & model, const EngineParams & params)
@@ -321,8 +329,7 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
         leave_flash();
     }
     if (!request.edits.empty() || !request.probed.empty()) {
-        fail("edits of the attention need an architecture of our own (", known_names(), "), and ",
-             in_quotes(info_.arch), " runs through libllama");
+        check_can_edit(*this);
     }
 
     const auto    T      = static_cast<int32_t>(request.tokens.size());
