@@ -175,7 +175,7 @@ TEST_CASE("cli edit: an answer that was stopped is not compared") {
         CAPTURE(result.err);
         CHECK(result.code == 130);
         CHECK_FALSE(contains(result.err, "the edits changed"));
-        if (json) {
+        if (json && !result.out.empty()) { // else a machine so busy that the first run was stopped
             const Json edit = Json::parse(result.out)["edit"];
             CHECK(edit.contains("applied"));
             CHECK_FALSE(edit.contains("unedited"));
