@@ -23,7 +23,7 @@ struct Run {
 Run run(const std::string & arguments, const std::string & before = "") {
     static const std::string dir = temp_dir();
     const std::string        command =
-        before + " '" BUOY_BIN_DIR "/llama-diffusion-convert' " + arguments + " >" + dir + "/out 2>" + dir + "/err";
+        before + " '" + bin_dir() + "/llama-diffusion-convert' " + arguments + " >" + dir + "/out 2>" + dir + "/err";
 
     Run       result;
     const int status = std::system(command.c_str());

@@ -22,7 +22,8 @@ bool ready() {
     return true;
 }
 
-const std::string import_package = "import sys, json\nsys.path.insert(0, '" BUOY_SOURCE_DIR "/gguf-py')\n"
+const std::string import_package = "import sys, json\nsys.path.insert(0, '" + source_dir() +
+                                   "/gguf-py')\n"
                                    "sys.dont_write_bytecode = True\n"
                                    "from buoy_gguf import *\n";
 

@@ -20,12 +20,13 @@ bool ready() {
 }
 
 std::string script(const std::string & name) {
-    return "import sys\nsys.dont_write_bytecode = True\nsys.path.insert(0, '" BUOY_SOURCE_DIR "/tests/metrics')\n"
-           "exec(open('" BUOY_SOURCE_DIR "/tests/metrics/" +
-           name + "').read())\n";
+    return "import sys\nsys.dont_write_bytecode = True\nsys.path.insert(0, '" + source_dir() +
+           "/tests/metrics')\n"
+           "exec(open('" +
+           source_dir() + "/tests/metrics/" + name + "').read())\n";
 }
 
-const std::string program = BUOY_BIN_DIR "/llama-attention";
+const std::string program = bin_dir() + "/llama-attention";
 
 } // namespace
 

@@ -27,7 +27,7 @@ struct Sample {
 const std::vector<Sample> & held_out() {
     static const std::vector<Sample> samples = [] {
         std::vector<Sample> read;
-        std::ifstream       file(std::string(BUOY_SOURCE_DIR) + "/models/heldout-200.jsonl");
+        std::ifstream       file(source_dir() + "/models/heldout-200.jsonl");
         for (std::string line; std::getline(file, line);) {
             const auto json = nlohmann::json::parse(line);
             read.push_back({json["prompt"], json["answer"]});
@@ -108,7 +108,7 @@ std::string quantised(const std::string & path, llama_ftype type) {
 
 std::string converted(OutType type) {
     ConvertOptions options;
-    options.input   = std::string(BUOY_SOURCE_DIR) + "/models/hf/buoy-mdm";
+    options.input   = source_dir() + "/models/hf/buoy-mdm";
     options.output  = temp_dir() + "/buoy-mdm.gguf";
     options.outtype = type;
     convert_hf(options);
