@@ -1,14 +1,18 @@
 # What all our own targets have in common.
 
-function(buoy_own_code target)
+function(buoy_warnings target)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
     if(BUOY_WERROR)
         target_compile_options(${target} PRIVATE -Werror)
     endif()
+endfunction()
+
+function(buoy_own_code target)
+    buoy_warnings(${target})
     if(BUOY_SANITIZE)
         # GCC's uninitialised-use warnings are unreliable in instrumented code; the plain build has them on
         target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
-        set(flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+        set(flags -O0 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
         target_compile_options(${target} PRIVATE ${flags})
         target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
         target_link_options(${target} PUBLIC -fsanitize=address,undefined)

@@ -1,5 +1,6 @@
 #include "buoy/error.h"
 #include "convert.h"
+#include "io/size-limit.h"
 
 #include <CLI/CLI.hpp>
 
@@ -92,6 +93,7 @@ int main(int argc, char ** argv) {
         std::fprintf(stderr, "error: %s\n", e.what());
         return 1;
     }
+    buoy::ignore_size_limit_signal();
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
     return run(options, verbose);

@@ -12,13 +12,15 @@ TEXT
 }
 
 sanitizers=yes
-ctest_args=(--output-on-failure --no-tests=error)
+ctest_args=(--output-on-failure --no-tests=error --parallel "$(cores)")
+sanitize_args=(--label-exclude '^(model|slow)$')
 while [ $# -gt 0 ]; do
     case "$1" in
         --fast) sanitizers=no ;;
         --label)
             [ $# -gt 1 ] || { usage >&2; die "--label needs a value"; }
             ctest_args+=(--label-regex "^$2\$")
+            sanitize_args=()
             shift
             ;;
         -h | --help) usage; exit 0 ;;
@@ -32,7 +34,7 @@ build default -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
 if [ $sanitizers = yes ]; then
     build sanitize -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
     say "tests under AddressSanitizer and UBSan"
-    ctest --preset sanitize "${ctest_args[@]}"
+    ctest --preset sanitize "${ctest_args[@]}" "${sanitize_args[@]}"
 fi
 say "tests"
 ctest --preset default "${ctest_args[@]}"

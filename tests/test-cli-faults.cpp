@@ -196,7 +196,7 @@ TEST_CASE("cli faults: command line") {
         args.insert(args.end(), c.args.begin(), c.args.end());
         check_fails(cli(args), 1, c.culprit);
     }
-    check_fails(cli({}), 1, "-m");
+    check_fails(cli({}), 1, "no prompt given");
 }
 
 TEST_CASE("cli faults: environment") {

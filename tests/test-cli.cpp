@@ -93,7 +93,7 @@ TEST_CASE("cli: help names every flag, and docs/cli.md is what the program says"
     CHECK(cli({"-h"}).out == help.out);
     CHECK(contains(cli({"tokens-freq", "--help"}).out, "-o, --output FILE"));
     // made by: llama-diffusion-cli --help-markdown > docs/cli.md
-    CHECK(cli({"--help-markdown"}).out == read_file(BUOY_SOURCE_DIR "/docs/cli.md"));
+    CHECK(cli({"--help-markdown"}).out == read_file(source_dir() + "/docs/cli.md"));
 }
 
 TEST_CASE("cli: JSON has what the design promises") {

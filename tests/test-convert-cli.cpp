@@ -23,7 +23,7 @@ struct Run {
 Run run(const std::string & arguments, const std::string & before = "") {
     static const std::string dir = temp_dir();
     const std::string        command =
-        before + " '" BUOY_BIN_DIR "/llama-diffusion-convert' " + arguments + " >" + dir + "/out 2>" + dir + "/err";
+        before + " '" + bin_dir() + "/llama-diffusion-convert' " + arguments + " >" + dir + "/out 2>" + dir + "/err";
 
     Run       result;
     const int status = std::system(command.c_str());
@@ -69,7 +69,7 @@ TEST_CASE("llama-diffusion-convert: exit codes and lines") {
 TEST_CASE("llama-diffusion-convert: a full disk") {
     const std::string input  = tiny_checkpoint("Qwen3ForCausalLM").write();
     const std::string place  = temp_dir();
-    const Run         result = run(input + " -o " + place + "/out.gguf --outtype f32", "trap '' XFSZ; ulimit -f 20;");
+    const Run         result = run(input + " -o " + place + "/out.gguf --outtype f32", "ulimit -f 20;");
     CHECK(result.code == 2);
     CHECK(result.one_line());
     CHECK(std::filesystem::is_empty(place));

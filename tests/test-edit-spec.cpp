@@ -89,6 +89,7 @@ TEST_CASE("edit: combined keys, parameters, regions and queries") {
     REQUIRE(spec.queries.size() == 2);
     CHECK(spec.queries[0].name == "answer");
     CHECK(spec.queries[1].first == 7);
+    CHECK(parse_edit("bias keys=0 -1e4").bias == -10000.0f);
     CHECK(parse_edit("bias keys=sinkhole +1").keys[0].kind == Kind::region); // only the word itself means something
 }
 
@@ -115,6 +116,8 @@ TEST_CASE("edit: what can't be read is named") {
     check_refused("bias keys=0 -inf", "'-inf'");
     check_refused("bias keys=0 +nan", "'+nan'");
     check_refused("bias keys=0 4.0", "'4.0'");
+    check_refused("bias keys=0 +3e38", "'+3e38' is too large a bias, expected -10000 to +10000");
+    check_refused("bias keys=0 -10001", "'-10001' is too large");
     check_refused("drop keys=sinks@1", "found in every step");
     check_refused("drop keys=sinks:x", "standard deviations");
     check_refused("drop keys=sinks:-1", "standard deviations");

@@ -194,6 +194,25 @@ TEST_CASE("editor: goes before what the parameters call already") {
     CHECK(n_seen == 2);
 }
 
+TEST_CASE("comparison: changed positions, and confidences of what both runs scored") {
+    Generation a, b;
+    a.sequence             = {1, 2, 3, 4};
+    b.sequence             = {1, 9, 3, 8, 7};
+    a.steps                = {{0, 0, {}, {{1, 0.5f}, {3, 0.25f}}}, {1, 0, {}, {{3, 0.5f}}}};
+    b.steps                = {{0, 0, {}, {{1, 0.75f}, {2, 1.0f}}}, {1, 0, {}, {{3, 0.25f}}}};
+    const EditComparison c = compare_runs(a, b);
+    CHECK(c.n_changed == 3);
+    CHECK(c.first_changed == 1);
+    CHECK(c.n_scored == 2); // (0, 1) and (1, 3)
+    CHECK(c.confidence_unedited == 0.5);
+    CHECK(c.confidence_edited == 0.5);
+    CHECK(c.confidence_change == 0.25);
+    const EditComparison same = compare_runs(a, a);
+    CHECK(same.n_changed == 0);
+    CHECK(same.first_changed == -1);
+    CHECK(same.confidence_change == 0.0);
+}
+
 TEST_CASE("editor: what is not there is refused, by name") {
     check_refused("drop keys=12", "there is no position 12, they are 0 to 11");
     check_refused("drop keys=0 queries=4-12", "position 12");

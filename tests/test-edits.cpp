@@ -324,8 +324,10 @@ TEST_CASE("wrong edits are named") {
     };
     rejects("layer 3 cannot be edited, the model has layers 0 to 2", {3, {}, {}, {0}, 1.0f});
     rejects("head 4 cannot be edited, the model has heads 0 to 3", {0, {4}, {}, {0}, 1.0f});
-    rejects("an edit of layer 0 has the bias inf, expected a number or -inf", {0, {}, {}, {0}, inf});
-    rejects("an edit of layer 0 has the bias nan, expected a number or -inf", {0, {}, {}, {0}, std::nanf("")});
+    rejects("an edit of layer 0 has the bias inf, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, inf});
+    rejects("an edit of layer 0 has the bias 10001, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, 10001.0f});
+    rejects("an edit of layer 0 has the bias -3e+38, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, -3e38f});
+    rejects("an edit of layer 0 has the bias nan, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, std::nanf("")});
     ForwardRequest request = whole_request(random_tokens(5, 256));
     request.probed         = {1};
     CHECK_THROWS_WITH_AS(engine->forward(request), "layer 1 is to be probed, but there is no probe", Error);

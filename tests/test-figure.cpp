@@ -12,6 +12,7 @@
 #include <random>
 
 using namespace buoy;
+using namespace std::string_literals;
 using namespace buoy::figure;
 
 namespace {
@@ -160,6 +161,54 @@ TEST_CASE("figures of degenerate data are whole") {
     }
 }
 
+TEST_CASE("what lies beyond an axis stays inside the picture") {
+    LineChart chart = lines({{"a", {-9, 0, 1, 2, 30}, {-50, 0, 90, 3, 4}, {-60, -1, 80, 2, 3}, {-40, 1, 99, 4, 5}}});
+    chart.x.min     = 0;
+    chart.x.max     = 2;
+    chart.y.min     = 1;
+    chart.y.max     = 5;
+    BarChart bars;
+    bars.groups   = {"a", "b"};
+    bars.series   = {{"s", {-40, 70}, {3, 200}}};
+    bars.y.min    = 0;
+    bars.y.max    = 10;
+    Figure figure = one(chart);
+    figure.charts.emplace_back(bars);
+    for (const ColorMap colors : {ColorMap::sequential, ColorMap::diverging}) {
+        for (const Scale scale : {Scale::linear, Scale::log}) {
+            HeatMap map = heat_map(1, 4);
+            map.values  = {1e-30f, 1, 5, -7};
+            map.map     = colors;
+            map.scale   = scale;
+            figure.charts.emplace_back(map);
+            map.value.max = 2;
+            figure.charts.emplace_back(map);
+            map.value.min = 1.5;
+            figure.charts.emplace_back(map);
+        }
+    }
+    check_figure(figure);
+    chart.y.max.reset(); // all data below the one bound
+    chart.y.min   = 1000;
+    figure.charts = {chart};
+    check_figure(figure);
+
+    HeatMap map       = heat_map(1, 4);
+    map.values        = {1e-30f, 1e-2f, 1, 100};
+    map.scale         = Scale::log;
+    map.value.min     = 1e-2;
+    map.value.max     = 1;
+    const Scene scene = layout(one(map));
+    for (const Item & item : scene.items) {
+        if (const Image * image = std::get_if<Image>(&item); image != nullptr && image->columns == 4) {
+            CHECK(image->cells[0] == sequential_color(0));
+            CHECK(image->cells[1] == sequential_color(0));
+            CHECK(image->cells[2] == sequential_color(1));
+            CHECK(image->cells[3] == sequential_color(1));
+        }
+    }
+}
+
 TEST_CASE("sizes that disagree are refused") {
     CHECK_THROWS_AS(layout(one(lines({{"a", {1, 2}, {1}, {}, {}}}))), Error);
     CHECK_THROWS_AS(layout(one(lines({{"a", {}, {1, 2}, {1}, {1, 2}}}))), Error);
@@ -188,8 +237,8 @@ TEST_CASE("sizes that disagree are refused") {
 
 TEST_CASE("labels never cover each other, whatever their number and length") {
     std::mt19937 random(7);
-    for (const size_t columns : {1, 2, 7, 30, 71, 128, 400, 3000}) {
-        for (const size_t rows : {1, 5, 64, 500}) {
+    for (const size_t columns : {1, 7, 71, 128, 3000}) {
+        for (const size_t rows : {1, 20, 500}) {
             HeatMap map         = heat_map(rows, columns);
             map.title           = "title";
             map.x_label         = "position";
@@ -246,8 +295,7 @@ TEST_CASE("narrow grids and long names") {
 
 TEST_CASE("any bytes can be a label") {
     const std::string nasty =
-        std::string("<a href=\"x\">&amp;]]></a>\n\t\r\0\x01\x1b[31m\x7f\xff\xc3 \xef\xbf\xbf ", 46) +
-        "θ 世界 \U0001f6df \u202e";
+        "<a href=\"x\">&amp;]]></a>\n\t\r\0\x01\x1b[31m\x7f\xff\xc3 \xef\xbf\xbf "s + "θ 世界 \U0001f6df \u202e";
     HeatMap map = heat_map(2, 2);
     map.title = map.x_label = map.y_label = map.value.label = nasty;
     map.row_labels = map.column_labels = {nasty, "\x80"};

@@ -22,7 +22,8 @@ bool ready() {
     return true;
 }
 
-const std::string import_package = "import sys, json\nsys.path.insert(0, '" BUOY_SOURCE_DIR "/gguf-py')\n"
+const std::string import_package = "import sys, json\nsys.path.insert(0, '" + source_dir() +
+                                   "/gguf-py')\n"
                                    "sys.dont_write_bytecode = True\n"
                                    "from buoy_gguf import *\n";
 
@@ -74,4 +75,35 @@ for cut in [b"", b"GGUF", b"FUGG" + data[4:]] + [data[:n] for n in range(4, min(
                                           {path, temp_dir() + "/cut.gguf"});
     CHECK(out ==
           std::to_string(gguf_sample().pairs.size()) + " " + std::to_string(gguf_sample().tensors.size()) + "\n");
+}
+
+TEST_CASE("gguf-py: a recording") {
+    if (!ready()) {
+        return;
+    }
+    const std::string path = temp_dir() + "/run.npz";
+    REQUIRE(cli({"-m", tiny_model("llada"), "--raw", "-p", "abc", "-n", "4", "--attn-dump", path, "--attn-reduce",
+                 "none", "--attn-dtype", "f32", "--attn-taps", "pattern,q"})
+                .code == 0);
+    const nlohmann::json json = nlohmann::json::parse(run_python(import_package + R"(
+with Recording(sys.argv[1]) as run:
+    pattern = run.attn(3, 0)
+    print(json.dumps({"steps": run.steps(), "layers": run.layers("q"), "arch": run.meta["model"]["arch"],
+                      "tokens": run.tokens.shape, "unmask": sorted(run.unmask_step.tolist()), "confidence": run.confidence.shape,
+                      "pattern": pattern.shape, "sums": float(abs(pattern.sum(-1) - 1).max()), "rows": run.rows(2).tolist(),
+                      "received": abs(float(run.received(3, 0).sum()) - 1),
+                      "regions": {r.name: r.positions().tolist() for r in run.regions}}))
+)",
+                                                                 {path}));
+    CHECK(json["steps"] == nlohmann::json({0, 1, 2, 3}));
+    CHECK(json["layers"] == nlohmann::json({0}));
+    CHECK(json["arch"] == "llada");
+    CHECK(json["tokens"] == nlohmann::json({5, 7}));
+    CHECK(json["unmask"] == nlohmann::json({-1, -1, -1, 0, 1, 2, 3}));
+    CHECK(json["confidence"] == nlohmann::json({4, 7}));
+    CHECK(json["pattern"][1] == 7);
+    CHECK(json["sums"] < 1e-5);
+    CHECK(json["received"] < 1e-5);
+    CHECK(json["rows"] == nlohmann::json({0, 1, 2, 3, 4, 5, 6}));
+    CHECK(json["regions"] == nlohmann::json({{"user", {0, 1, 2}}, {"answer", {3, 4, 5, 6}}}));
 }

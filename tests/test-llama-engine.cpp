@@ -3,6 +3,7 @@
 
 #include "buoy/engine.h"
 #include "buoy/error.h"
+#include "engine/edit-limits.h"
 #include "engine/row-summary.h"
 #include "support/converted.h"
 #include "support/oracle.h"
@@ -380,10 +381,41 @@ TEST_CASE("llama engine: flash attention and K/V types stay close") {
         const auto engine   = load(tiny_gemma(), params);
         CHECK(nmse(engine->forward(whole_request(tokens)).logits, exact) <= 1e-4);
         CHECK(nmse(forward_stored(*engine, tokens, 0, 40), exact) <= 1e-3);
-        CHECK(contains(error_of([&] { observe_all(*engine, whole_request(tokens), {Tap::pattern}); }),
-                       "flash attention"));
         CHECK(observe_all(*engine, whole_request(tokens), {Tap::resid_post}).size() == 2);
+        params.flash = FlashAttention::on;
+        CHECK(
+            contains(error_of([&] { observe_all(*load(tiny_gemma(), params), whole_request(tokens), {Tap::pattern}); }),
+                     "flash attention; use -fa off"));
     }
+}
+
+TEST_CASE("llama engine: automatic flash attention is left where a tap needs it, whatever was stored before") {
+    const auto   tokens = some_tokens(40);
+    EngineParams params = exact_params();
+    params.flash        = FlashAttention::automatic;
+    const auto exact = load(tiny_gemma()), engine = load(tiny_gemma(), params);
+    const auto check_same = [](const TapLog & a, const TapLog & b) {
+        REQUIRE(a.size() == b.size());
+        for (const auto & [name, seen] : a) {
+            CHECK(seen.data == b.at(name).data);
+        }
+    };
+    forward_stored(*exact, tokens, 0, 30);
+    forward_stored(*engine, tokens, 0, 30);
+    ForwardRequest rest = whole_request({tokens.begin() + 30, tokens.end()});
+    rest.kv             = KvUse::store;
+    rest.positions.resize(10);
+    std::iota(rest.positions.begin(), rest.positions.end(), 30);
+    check_same(observe_all(*engine, rest, {Tap::pattern}), observe_all(*exact, rest, {Tap::pattern}));
+    CHECK(forward_stored(*engine, tokens, 35, 40) == forward_stored(*exact, tokens, 35, 40));
+    check_same(observe_all(*engine, whole_request(tokens), {Tap::pattern}),
+               observe_all(*exact, whole_request(tokens), {Tap::pattern}));
+}
+
+TEST_CASE("llama engine: that it can't edit is known before") {
+    const auto engine = load(tiny_gemma());
+    CHECK(contains(error_of([&] { check_can_edit(*engine); }), "'gemma' runs through libllama"));
+    CHECK(engine->stats().n_forward == 0);
 }
 
 TEST_CASE("llama engine: wrong requests are named") {

@@ -122,6 +122,20 @@ TEST_CASE("pending file: two writers of one name, and what a killed one left") {
     CHECK(count_files(dir) == 1);
 }
 
+TEST_CASE("pending file: a temporary that was taken away never gets the final name") {
+    const std::string dir  = temp_dir();
+    const std::string path = dir + "/x";
+    {
+        PendingFile mine(path, false);
+        mine.write("mine", 4);
+        REQUIRE(fs::remove(path + ".part"));
+        test::write_file(path + ".part", "somebody else's half");
+        CHECK_THROWS_AS(mine.commit(), Error);
+    }
+    CHECK_FALSE(fs::exists(path));
+    CHECK(test::read_file(path + ".part") == "somebody else's half");
+}
+
 TEST_CASE("pending file: no space leaves nothing behind") {
     const std::string dir  = temp_dir();
     rlimit            kept = {};

@@ -331,6 +331,31 @@ TEST_CASE("recorder: one pass without a generation") {
     CHECK(recorder.predicted_size() >= file.size());
 }
 
+TEST_CASE("recorder: regions of a run that ended early end with its sequence") {
+    using Spans = std::vector<std::pair<int32_t, int32_t>>;
+    RandomModel model;
+    model.arch = "llama";
+    RecordingBench bench(model);
+    const auto     P       = static_cast<int32_t>(bench.prompt.size());
+    RecordOptions  options = record_options(temp_dir() + "/run.npz");
+    options.regions        = {{"prompt", {{0, P}}}, {"answer", {{P, P + 10}}}, {"late", {{0, 1}, {P + 8, P + 9}}}};
+    Recorder       recorder(options, bench.engine->info(), bench.vocab, bench.recorded_run());
+    GenerateParams params = bench.params;
+    params.on_step        = [](const StepReport & step, const std::vector<int32_t> &) { return step.step < 2; };
+    recorder.attach(params);
+    generate(*bench.engine, bench.prompt, params);
+    recorder.finish();
+    const NpzReader      file = NpzReader::open(options.path);
+    const nlohmann::json meta = read_meta(file);
+    const int32_t        T    = meta["n_positions"];
+    REQUIRE(T > P);
+    REQUIRE(T < P + 8);
+    CHECK(meta["regions"][0]["spans"] == Spans{{0, P}});
+    CHECK(meta["regions"][1]["spans"] == Spans{{P, T}});
+    CHECK(meta["regions"][2]["spans"] == Spans{{0, 1}, {T, T}});
+    CHECK(recorder.predicted_size() >= file.size());
+}
+
 TEST_CASE("recorder: meta.json tells what the run was") {
     RecordingBench bench;
     bench.params.seed         = 18446744073709551615ull;

@@ -1,6 +1,9 @@
 #include "buoy/error.h"
 #include "buoy/version.h"
+#include "file-commands.h"
 #include "io/printable.h"
+#include "io/size-limit.h"
+#include "io/standard-streams.h"
 #include "metric-commands.h"
 
 #include <CLI/CLI.hpp>
@@ -21,6 +24,7 @@ void run(int argc, char ** argv) {
     app.require_subcommand(1);
     app.get_formatter()->column_width(34);
     std::function<void()> chosen;
+    add_file_commands(app, chosen);
     add_metric_commands(app, chosen);
     try {
         app.parse(argc, argv);
@@ -46,6 +50,8 @@ int report(const std::string & text, int exit_code) {
 } // namespace
 
 int main(int argc, char ** argv) {
+    buoy::fill_standard_streams();
+    buoy::ignore_size_limit_signal();
     std::signal(SIGPIPE, SIG_IGN);
     try {
         run(argc, argv);

@@ -2,10 +2,13 @@
 
 #include "analysis/studies.h"
 #include "buoy/error.h"
+#include "export-command.h"
 #include "io/pending-file.h"
+#include "io/printable.h"
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -70,6 +73,17 @@ StudyOptions finish(const Typed & typed) {
     }
     if (typed.json && typed.csv) {
         fail("--json and --csv both want standard output");
+    }
+    for (const std::string & figure : {typed.svg, typed.png}) {
+        for (const std::string & input : options.paths) {
+            std::error_code not_there;
+            if (!figure.empty() && std::filesystem::equivalent(figure, input, not_there)) {
+                fail(printable(figure), ": the figure would replace a recording that it is drawn from");
+            }
+        }
+        if (std::filesystem::path(figure).extension() == ".npz") {
+            fail(printable(figure), ": a figure can't be written under a recording's name");
+        }
     }
     return options;
 }
@@ -147,8 +161,7 @@ void add_flags(CLI::App & app, const MetricCommand & command, Typed & typed) {
     app.add_option("--label", typed.options.labels,
                    "name to show instead of the model's, one for each recording; the same name groups them")
         ->type_name("NAME")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->allow_extra_args(false); // what follows is a recording
     app.add_flag("--json", typed.json, "print everything as JSON");
     app.add_flag("--csv", typed.csv, "print the numbers as CSV");
     app.add_option("--svg", typed.svg, "write the figure")->type_name("FILE");
@@ -167,4 +180,5 @@ void add_metric_commands(CLI::App & app, std::function<void()> & chosen) {
         add_flags(*sub, command, *typed);
         sub->callback([&command, &chosen, typed] { chosen = [&command, typed] { run(command, *typed); }; });
     }
+    add_export_command(app, chosen);
 }

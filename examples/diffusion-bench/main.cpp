@@ -1,5 +1,6 @@
 #include "buoy/error.h"
 #include "io/printable.h"
+#include "io/size-limit.h"
 #include "measure.h"
 #include "model/random-model.h"
 #include "options.h"
@@ -39,6 +40,7 @@ int report(const std::string & text, int exit_code) {
 } // namespace
 
 int main(int argc, char ** argv) {
+    buoy::ignore_size_limit_signal();
     std::signal(SIGPIPE, SIG_IGN);
     try {
         run(argc, argv);

@@ -1,7 +1,10 @@
 #include "measure.h"
 
+#include "record.h"
+
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -111,15 +114,27 @@ void measure_generation(Engine & engine, const Case & one, const MeasureParams &
         buoy::generate(engine, prompt, first);
     }
     TimedEngine timed(engine);
-    int64_t     n_forward = 0;
+    int64_t     n_forward  = 0;
+    double      plain_ms   = std::numeric_limits<double>::infinity();
+    uint64_t    plain_peak = 0;
     for (int i = 0; i < params.repetitions; i++) {
-        const buoy::Generation generation = buoy::generate(timed, prompt, one.generate);
+        if (one.attn) {
+            const buoy::Generation plain = buoy::generate(engine, prompt, one.generate);
+            plain_ms                     = std::min(plain_ms, plain.prompt_ms + plain.decode_ms);
+            plain_peak                   = i == 0 ? peak_resident() : plain_peak;
+        }
+        const buoy::Generation generation =
+            one.attn ? generate_recorded(timed, one, prompt) : buoy::generate(timed, prompt, one.generate);
         out.samples_ms.push_back(generation.prompt_ms + generation.decode_ms);
         out.n_tokens  = static_cast<int64_t>(generation.tokens.size());
         out.n_forward = generation.n_forward;
         n_forward += generation.n_forward;
     }
     out.forward_ms = n_forward > 0 ? timed.forward_ms() / static_cast<double>(n_forward) : 0.0;
+    if (one.attn) {
+        out.attn_ratio = *std::min_element(out.samples_ms.begin(), out.samples_ms.end()) / plain_ms;
+        out.attn_bytes = peak_resident() - plain_peak;
+    }
     if (params.profile) {
         const int32_t n_rows = one.generate.block_length > 0 ? one.generate.block_length : one.generate.n_predict;
         out.summary_ms       = measure_summary(engine, std::min(n_rows, one.generate.n_predict));

@@ -14,6 +14,8 @@ struct Measurement {
     int64_t             n_tokens   = 0;   // written in one repetition; 0 for single passes
     int64_t             n_forward  = 0;   // passes of one repetition
     double              forward_ms = 0.0; // mean per pass, inside the engine
+    double              attn_ratio = 0.0; // with --attn: the fastest recorded run over the fastest plain one beside it
+    uint64_t            attn_bytes = 0;   // with --attn: resident memory that recording took beyond a plain run's
     double              summary_ms = 0.0; // of that, reducing a block's rows to summaries; measured with --profile only
     uint64_t            weight_bytes  = 0;
     uint64_t            kv_bytes      = 0;

@@ -43,6 +43,11 @@ const Names<buoy::KvType>         kv_names    = {
 const Names<buoy::FlashAttention> flash_names = {
     {"on", buoy::FlashAttention::on}, {"off", buoy::FlashAttention::off}, {"auto", buoy::FlashAttention::automatic}};
 
+const Names<buoy::TapReduce> attn_names = {{"none", buoy::TapReduce::none},
+                                           {"heads", buoy::TapReduce::heads},
+                                           {"received", buoy::TapReduce::received},
+                                           {"regions", buoy::TapReduce::regions}};
+
 const Names<buoy::Unpack> unpack_names = {
     {"off", buoy::Unpack::off}, {"f16", buoy::Unpack::f16}, {"auto", buoy::Unpack::automatic}};
 
@@ -74,6 +79,11 @@ void set_temperature(Case & one, const std::string & v) {
 void set_layers(Case & one, const std::string & v) {
     if (v != "all") {
         one.model.n_gpu_layers = parse_number("-ngl", v, 0, tokens_max);
+    }
+}
+void set_attn(Case & one, const std::string & v) {
+    if (v != "off") {
+        one.attn = parse_name("--attn", v, attn_names);
     }
 }
 void set_forward(Case & one, const std::string & v) {
@@ -114,6 +124,8 @@ const std::vector<Parameter> & parameters() {
         {"threshold", "--threshold", "P", "off", "write every position that sure; off: by schedule", Use::generation,
          set_threshold},
         {"temp", "--temp", "T", "0", "temperature; 0: the likeliest token", Use::generation, set_temperature},
+        {"attn", "--attn", "MODE", "off", "record attention: none (whole), heads, received, regions, in f16",
+         Use::generation, set_attn},
         {"tokens", "--forward", "T", "", "time single passes over T tokens, without generating", Use::forward,
          set_forward},
         {"rows", "--rows", "R", "all", "rows of such a pass that are asked for; with --cache dual, the tokens computed",

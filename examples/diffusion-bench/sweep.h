@@ -4,6 +4,7 @@
 #include "buoy/generate.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Case {
     int32_t              n_prompt       = 0;
     int32_t              forward_tokens = 0; // > 0: one pass over so many tokens instead of a generation
     int32_t              forward_rows   = 0; // rows of it that are asked for; 0: all
+
+    std::optional<buoy::TapReduce> attn; // record patterns of every layer and step, reduced so; none: record nothing
 };
 
 // What can be swept: its column, flag, default and meaning, in one place.

@@ -70,7 +70,7 @@ std::string padded(const std::string & text, size_t width, bool left) {
     return left ? text + space : space + text;
 }
 
-nlohmann::ordered_json to_json(const Case & one, const Measurement & m, bool profile) {
+nlohmann::ordered_json to_json(const Case & one, const Measurement & m, bool profile, bool recorded) {
     nlohmann::ordered_json json;
     for (size_t i = 0; i < parameters().size(); i++) {
         const std::string & value = one.values[i];
@@ -90,6 +90,10 @@ nlohmann::ordered_json to_json(const Case & one, const Measurement & m, bool pro
     json["forwards"]                 = m.n_forward;
     json["total_ms"]                 = statistics(m.samples_ms).mean;
     json["load_ms"]                  = m.load_ms;
+    if (recorded) { // in every row, so that all have the same fields
+        json["attn_ratio"] = one.attn ? nlohmann::ordered_json(m.attn_ratio) : nullptr;
+        json["attn_bytes"] = one.attn ? nlohmann::ordered_json(m.attn_bytes) : nullptr;
+    }
     if (profile) {
         json["pass_ms"]          = m.forward_ms;
         json["summary_ms"]       = m.summary_ms;
@@ -134,14 +138,17 @@ void print_csv(const nlohmann::ordered_json & json, bool head) {
 
 } // namespace
 
-Table::Table(const Options & options) : options_(options) {
+Table::Table(const Options & options)
+    : options_(options), recorded_(std::any_of(options.cases.begin(), options.cases.end(),
+                                               [](const Case & one) { return one.attn.has_value(); })) {
     for (size_t i = 0; i < parameters().size(); i++) {
         const auto & cases   = options.cases;
         const bool   differs = std::any_of(cases.begin(), cases.end(),
                                            [&](const Case & one) { return one.values[i] != cases.front().values[i]; });
         // what a pass is about is shown even where it is the same for all
-        const bool basic =
-            i == 0 || (parameters()[i].use == Parameter::Use::forward && !cases.front().values[i].empty());
+        const bool basic = i == 0 ||
+                           (parameters()[i].use == Parameter::Use::forward && !cases.front().values[i].empty()) ||
+                           (recorded_ && i == parameter_index("attn"));
         if (differs || basic) {
             varying_.push_back(i);
         }
@@ -168,6 +175,9 @@ void Table::print_markdown_head() {
         measured = {"tokens/s", "ms/forward", "forwards"};
     } else {
         measured = {"ms/forward"};
+    }
+    if (recorded_) {
+        measured.insert(measured.end(), {"× plain", "attn MiB"});
     }
     if (options_.profile) {
         measured.insert(measured.end(), {"pass ms", "summary ms", "host ms", "sampling %"});
@@ -201,6 +211,10 @@ std::vector<std::string> Table::cells(const Row & row) const {
     if (row.one.forward_tokens == 0) {
         cells.push_back(std::to_string(m.n_forward));
     }
+    if (recorded_) {
+        cells.push_back(row.one.attn ? fixed(m.attn_ratio, 3) : "");
+        cells.push_back(row.one.attn ? mib(m.attn_bytes) : "");
+    }
     if (options_.profile) {
         cells.insert(cells.end(), {fixed(m.forward_ms, 2), fixed(m.summary_ms, 2), fixed(host_ms(m), 2),
                                    fixed(sampling_percent(m), 2)});
@@ -223,7 +237,7 @@ void Table::print_markdown(const Row & row) {
 
 void Table::add(const Case & one, const Measurement & measured) {
     rows_.push_back({one, measured});
-    const nlohmann::ordered_json json  = to_json(one, measured, options_.profile);
+    const nlohmann::ordered_json json  = to_json(one, measured, options_.profile, recorded_);
     const bool                   first = rows_.size() == 1; // only then is it known that there is anything to print
     switch (options_.format) {
         case OutputFormat::md:

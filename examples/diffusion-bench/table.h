@@ -32,7 +32,8 @@ private:
     std::vector<std::string> cells(const Row & row) const;
 
     const Options &          options_;
-    std::vector<size_t>      varying_; // indices into parameters()
+    const bool               recorded_; // some rows with --attn
+    std::vector<size_t>      varying_;  // indices into parameters()
     std::vector<std::string> heads_;
     std::vector<size_t>      widths_;
     std::vector<Row>         rows_;

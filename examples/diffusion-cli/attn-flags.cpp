@@ -1,6 +1,7 @@
 #include "option-flags.h"
 
 #include <cmath>
+#include <filesystem>
 
 namespace {
 
@@ -40,6 +41,14 @@ uint64_t parse_size(const std::string & where, const std::string & text) {
         buoy::fail(where, ": ", buoy::in_quotes(text), " is not a size such as 500M, 8G or a number of bytes");
     }
     return static_cast<uint64_t>(bytes);
+}
+
+// Whether two names, of files that may not exist yet, mean the same one.
+bool same_place(const std::string & a, const std::string & b) {
+    std::error_code unknown;
+    const auto      place_a = std::filesystem::weakly_canonical(std::filesystem::absolute(a, unknown), unknown);
+    const auto      place_b = std::filesystem::weakly_canonical(std::filesystem::absolute(b, unknown), unknown);
+    return a == b || (!unknown && place_a == place_b) || std::filesystem::equivalent(a, b, unknown);
 }
 
 void add_record_flags(FlagTable & table, AttnOptions & a) {
@@ -118,6 +127,9 @@ void check_attn(const Options & o) {
     const AttnOptions & a = o.attn;
     if (!a.needs_dump.empty() && a.record.path.empty()) {
         buoy::fail(a.needs_dump[0], " says how to record and needs --attn-dump FILE.npz");
+    }
+    if (!a.record.path.empty() && !o.logits_out.empty() && same_place(a.record.path, o.logits_out)) {
+        buoy::fail("--attn-dump and --logits-out would both write ", buoy::in_quotes(o.logits_out));
     }
     if (!a.regions.empty() && !a.is_used()) {
         buoy::fail("--attn-regions needs --attn-dump or --attn-edit");

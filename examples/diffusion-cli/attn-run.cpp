@@ -138,8 +138,10 @@ void AttnRun::finish_pass(const std::vector<int32_t> & tokens) {
 void AttnRun::tell_unused() const {
     for (size_t i = 0; editor_ && i < editor_->specs().size(); i++) {
         if (editor_->uses()[i].n_places == 0) {
-            console_.log(buoy::LogLevel::notice, buoy::concat("the edit ", buoy::in_quotes(editor_->specs()[i].text),
-                                                              " changed nothing: it found no key in any step"));
+            const buoy::EditSpec & spec = editor_->specs()[i];
+            console_.log(buoy::LogLevel::notice,
+                         buoy::concat("the edit ", buoy::in_quotes(spec.text), " changed nothing",
+                                      spec.bias == 0.0f ? "" : ": it found no key in any step"));
         }
     }
 }

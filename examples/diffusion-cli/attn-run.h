@@ -44,7 +44,7 @@ private:
 
 // The run without edits against the one with them, for --json and as one line.
 struct Compared {
-    nlohmann::ordered_json json;
+    nlohmann::ordered_json json; // null where nothing was compared
     std::string            line;
 };
 

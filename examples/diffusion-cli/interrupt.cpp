@@ -53,6 +53,7 @@ void install_signal_handlers() {
     handle(SIGTERM, on_interrupt);
     handle(SIGBUS, on_bus_error);
     handle(SIGPIPE, SIG_IGN);
+    handle(SIGXFSZ, SIG_IGN); // writing beyond the limit fails, and that is told
 }
 
 bool interrupted() { return n_signals != 0; }

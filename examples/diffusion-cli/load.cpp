@@ -70,5 +70,8 @@ void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt) {
     if (!options.ignore_eos && !options.infill) { // a gap in the middle is not the end of the text
         options.generate.end_ids = vocab.end_ids();
     }
+    if (!options.attn.edits.empty() && options.engine.flash == buoy::FlashAttention::automatic) {
+        options.engine.flash = buoy::FlashAttention::off; // else an edited layer differs in rounding as well
+    }
     options.engine.n_streams = options.logits_out.empty() ? buoy::stream_count(options.generate) : 1;
 }

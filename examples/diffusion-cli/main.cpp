@@ -8,37 +8,25 @@
 #include "console.h"
 #include "decode/frequency-table.h"
 #include "decode/generation-json.h"
+#include "engine/edit-limits.h"
 #include "interrupt.h"
 #include "io/npy.h"
 #include "io/printable.h"
+#include "io/standard-streams.h"
 #include "load.h"
 #include "options.h"
 #include "prompt.h"
 
 #include <chrono>
 #include <cstdio>
-#include <fcntl.h>
 #include <iostream>
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <unistd.h>
 
 namespace {
 
 constexpr int exit_interrupted = 130;
-
-// Started with a standard stream closed, the next file opened would take its number and get what is printed.
-// Writing to the stand-in fails as writing to a closed stream does.
-void fill_standard_streams() {
-    int fd = -1;
-    do {
-        fd = open("/dev/null", O_RDONLY);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0) {
-        close(fd);
-    }
-}
 
 void print_devices() {
     for (const buoy::DeviceInfo & device : buoy::list_devices()) {
@@ -115,7 +103,9 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
     }
     if (!attn.edit_json().is_null()) {
         json["edit"] = attn.edit_json();
-        json["edit"].update(compared.json);
+        if (compared.json.is_object()) {
+            json["edit"].update(compared.json);
+        }
     }
     print_text(buoy::json_line(json));
 }
@@ -139,13 +129,14 @@ int run_once(const Session & session, const Console & console, const Request & r
     }
     const Answer out = make_answer(options.json || infill ? Printed::nothing : Printed::text, attn.attach());
     attn.finish(out.generation.steps.size());
-    const Compared compared = options.attn.compare ? compare_answers(unedited, out) : Compared();
+    const bool     compare  = options.attn.compare && !out.generation.stopped;
+    const Compared compared = compare ? compare_answers(unedited, out) : Compared();
     if (options.json) {
         print_json(session, out, attn, compared);
     } else if (infill) {
         print_text(out.text + (!out.text.empty() && out.text.back() == '\n' ? "" : "\n"));
     }
-    if (options.attn.compare && !options.json) {
+    if (compare && !options.json) {
         console.log(buoy::LogLevel::notice, compared.line);
     }
     if (options.perf) {
@@ -174,6 +165,9 @@ int load_and_run(Options & options, const Console & console) {
     const buoy::ModelInfo & info = engine->info();
     if (options.infill && !info.traits.is_diffusion()) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
+    }
+    if (!options.attn.edits.empty()) {
+        buoy::check_can_edit(*engine);
     }
     options.engine.n_ctx      = engine->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;
@@ -227,7 +221,7 @@ int run(int argc, char ** argv) {
 } // namespace
 
 int main(int argc, char ** argv) {
-    fill_standard_streams();
+    buoy::fill_standard_streams();
     install_signal_handlers();
     try {
         const int exit_code = run(argc, argv);

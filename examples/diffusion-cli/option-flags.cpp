@@ -44,9 +44,16 @@ void add_input_flags(FlagTable & table, Options & o) {
         o.prompt       = text;
         o.prompt_given = true;
     };
+    // an empty name is a variable that was never set, not a wish for the bundled model
+    const auto set_model = [&o](const std::string & flag, const std::string & text) {
+        if (text.empty()) {
+            buoy::fail(flag, " is empty, expected a GGUF file or a bundled model's name");
+        }
+        o.model.path = text;
+    };
     table.group("Input");
     table
-        .text("-m, --model", "FILE", o.model.path,
+        .call("-m, --model", "FILE", set_model,
               "GGUF file to run, or the name of a bundled model: buoy-mdm (the default), buoy-arm")
         .with_env("LLAMA_ARG_MODEL");
     table.call("-p, --prompt", "TEXT", set_prompt,

@@ -151,8 +151,8 @@ std::string render_plain(const VisualFrame & frame) {
 }
 
 Visual::Visual(const buoy::Vocab & vocab, int32_t mask_id, size_t first, int64_t total)
-    : vocab_(vocab), mask_id_(mask_id), first_(first), total_(total), in_place_(isatty(STDERR_FILENO) != 0),
-      begin_(std::chrono::steady_clock::now()) {
+    : vocab_(vocab), end_ids_(vocab.end_ids()), mask_id_(mask_id), first_(first), total_(total),
+      in_place_(isatty(STDERR_FILENO) != 0), begin_(std::chrono::steady_clock::now()) {
     if (in_place_) {
         set_cursor_hidden(true);
         print("\033[?25l");
@@ -178,9 +178,13 @@ VisualFrame Visual::make_frame(const buoy::StepReport & step, const std::vector<
     for (size_t i = first_; i < tokens.size(); i++) {
         const bool is_fresh = std::find(fresh_.begin(), fresh_.end(), static_cast<int32_t>(i)) != fresh_.end();
         const bool is_mask  = tokens[i] == mask_id_;
-        frame.cells.push_back({is_mask ? "" : vocab_.piece(tokens[i], true), is_mask    ? State::masked
-                                                                             : is_fresh ? State::fresh
-                                                                                        : State::settled});
+        const bool is_end   = std::find(end_ids_.begin(), end_ids_.end(), tokens[i]) != end_ids_.end();
+        frame.cells.push_back({is_mask  ? ""
+                               : is_end ? "∎" // there may be many: an answer shorter than its room ends with them
+                                        : vocab_.piece(tokens[i], true),
+                               is_mask    ? State::masked
+                               : is_fresh ? State::fresh
+                                          : State::settled});
     }
     return frame;
 }

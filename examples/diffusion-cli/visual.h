@@ -44,6 +44,7 @@ private:
     VisualFrame make_frame(const buoy::StepReport & step, const std::vector<int32_t> & tokens) const;
 
     const buoy::Vocab &                   vocab_;
+    const std::vector<int32_t>            end_ids_;
     const int32_t                         mask_id_;
     const size_t                          first_;
     const int64_t                         total_;

@@ -15,7 +15,7 @@ def user_ids(tok, user):
     return [tok.user, *tok.encode(user), tok.eos, tok.assistant]
 
 
-def draw_chat(rng, level, dense):
+def draw_chat(rng, level, dense, islands):
     """level None asks for stories. A dense chat has many questions, to be cut where the row ends."""
     if level is None:
         return [corpus.story(rng) for _ in range(6 if dense else 1)]
@@ -27,7 +27,7 @@ def draw_chat(rng, level, dense):
         n = rng.choice([2, 3, 4, 5])
     else:
         n = rng.choice([1, 2, 3, 4, 5, 5, 5, 5, 6, 7, 8, 9, 10]) if dense else rng.choice([3, 4, 5, 5, 5, 6, 7])
-    return corpus.questions(rng, corpus.Shape(level, n, 40 if dense else 1))
+    return corpus.questions(rng, corpus.Shape(level, n, 40 if dense else 1, islands))
 
 
 def make_row(tok, rng, chat, length, canvas, bare):
@@ -50,10 +50,10 @@ def make_row(tok, rng, chat, length, canvas, bare):
     return ids + [tok.eos] * rest, kinds + [PADDING] * rest
 
 
-def draw(tok, rng, level, dense, length, n_rows, canvas):
-    rows = []
+def draw(tok, rng, level, dense, length, n_rows, canvas, islands):
+    rows, bare = [], level is not None and level <= 1
     while len(rows) < n_rows:
-        row = make_row(tok, rng, draw_chat(rng, level, dense), length, canvas, level is not None and level <= 1)
+        row = make_row(tok, rng, draw_chat(rng, level, dense, islands), length, canvas, bare)
         if row is not None:
             rows.append(row)
     ids, kinds = zip(*rows)

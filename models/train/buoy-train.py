@@ -10,7 +10,6 @@ The data of a step depends on the seed and the step alone, so a run that was sto
 
 import argparse
 import csv
-import json
 import os
 import time
 from dataclasses import asdict
@@ -58,7 +57,8 @@ class Run:
         self.step, self.level, self.tokens, self.seconds = 0, args.level, 0, 0.0
         self.accuracy = [0.0] * (corpus.LEVELS + 1)
         parts = {"qkv": 3, "gate_up": 2}
-        matrices = [(p, parts.get(name.split(".")[-2], 1)) for name, p in self.model.blocks.named_parameters() if p.dim() == 2]
+        matrices = [(p, parts.get(name.split(".")[-2], 1)) for name, p in self.model.blocks.named_parameters()
+                    if p.dim() == 2]
         groups = [dict(params=[self.model.embedding.weight], weight_decay=0.1),
                   dict(params=[p for p in self.model.parameters() if p.dim() == 1], weight_decay=0.0)]
         if args.muon:
@@ -86,7 +86,7 @@ class Run:
         os.replace(self.path + ".new", self.path)
 
     def rate(self):
-        """Warm-up, plateau, and a fall to a tenth over the last --decay steps."""
+        """Warm-up, plateau, and a fall to a twentieth over the last --decay steps."""
         a = self.args
         up = min(1.0, (self.step + 1) / a.warmup)
         down = min(1.0, 0.05 + 0.95 * (a.steps - self.step) / a.decay) if a.decay else 1.0
@@ -94,13 +94,12 @@ class Run:
 
     def choose(self, rng):
         """Level and density of this step: mostly the current level, some of the earlier ones, some stories."""
-        top = corpus.LEVELS - 1
-        if self.level >= 4 and rng.random() < 0.15:
+        if self.level >= 4 and rng.random() < self.args.stories:
             return None, rng.random() < 0.7
         if self.level == 0 or rng.random() < 0.7:
             level = self.level
         else:
-            level = rng.randrange(0 if self.level < top else 3, self.level)
+            level = rng.randrange(0 if self.level < corpus.LEVELS - 1 else self.args.lowest, self.level)
         return level, level < 4 or rng.random() < 0.75
 
     def train_step(self):
@@ -109,12 +108,10 @@ class Run:
         n_rows, length = rng.choice(DENSE if dense else SINGLE)
         if level is not None and level < 4:
             n_rows, length = EASY[level]
-        ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal)
+        ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal, self.args.islands)
         if self.causal:
             inputs, targets, kind = ids[:, :-1], ids[:, 1:], kinds[:, 1:]
             weight = np.where(kind == batches.ANSWER, 1.0, 0.0)
-            if self.level >= 4:
-                weight[kind == batches.CONTEXT] = self.args.context_weight
         else:
             inputs, masked = batches.mask_canvases(ids, kinds, self.tok, rng)
             targets, kind = ids, kinds
@@ -143,14 +140,17 @@ class Run:
         return float(losses[answers].mean().detach()) if answers.any() else float("nan")
 
     def count(self, level, kinds, right, masked):
-        """Share of answers without a wrong token, of those that were masked altogether. Every batch is new, so this is
-        held-out accuracy."""
+        """Share of answers without a wrong token, of those that were masked altogether; of stories, the share of right
+        tokens. Every batch is new, so this is held-out accuracy."""
         whole = []
         for r in range(len(kinds)):
             for first, last in batches.spans(kinds[r]):
                 n = int((kinds[r, first:last] == batches.ANSWER).sum())
-                if n > 0 and masked[r, first:first + n].all():
-                    whole.append(right[r, first - self.causal:first - self.causal + n].all())
+                there = right[r, first - self.causal:first - self.causal + n]
+                if level is None:
+                    whole += list(there[masked[r, first:first + n]])
+                elif n > 0 and masked[r, first:first + n].all():
+                    whole.append(there.all())
         at, pace = STORY if level is None else level, 0.05
         if whole:
             self.accuracy[at] += pace * (float(np.mean(whole)) - self.accuracy[at])
@@ -158,7 +158,7 @@ class Run:
     def go(self):
         log = open(os.path.join(self.args.run, "log.csv"), "a", newline="")
         out = csv.writer(log)
-        losses, started, mark = [], time.time(), time.process_time()
+        losses, mark = [], time.process_time()
         while self.step < self.args.steps:
             losses.append(self.train_step())
             if self.level + 1 < corpus.LEVELS and self.accuracy[self.level] > self.args.advance:
@@ -185,16 +185,18 @@ def main():
     p.add_argument("--steps", type=int, default=1000)
     p.add_argument("--decay", type=int, default=0, help="the last steps, in which the rate falls")
     p.add_argument("--warmup", type=int, default=100)
-    p.add_argument("--lr", type=float, default=2e-3)
+    p.add_argument("--lr", type=float, default=3e-3)
     p.add_argument("--muon", type=float, default=0.02, help="Muon's rate for the blocks' matrices; 0: AdamW for all")
     p.add_argument("--level", type=int, default=0, help="level to start with")
     p.add_argument("--advance", type=float, default=0.9, help="accuracy that opens the next level")
-    p.add_argument("--context-weight", type=float, default=0.02)
+    p.add_argument("--lowest", type=int, default=3, help="lowest level that is mixed into the last")
+    p.add_argument("--islands", type=int, default=corpus.LEVELS - 1, help="level from which on there are islands")
+    p.add_argument("--stories", type=float, default=0.15, help="share of batches that are stories, from level 4 on")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--width", type=int, default=256)
+    p.add_argument("--width", type=int, default=128)
     p.add_argument("--layers", type=int, default=4)
-    p.add_argument("--heads", type=int, default=8)
-    p.add_argument("--ff", type=int, default=512)
+    p.add_argument("--heads", type=int, default=4)
+    p.add_argument("--ff", type=int, default=384)
     args = p.parse_args()
     if args.twin == "tokenizer":
         make_tokenizer(args.out)

@@ -19,6 +19,7 @@ class Shape:
     level: int
     n_passages: int
     n_questions: int
+    islands: int = LEVELS - 1  # the level from which on islands stand beside people
 
 
 @dataclass
@@ -94,8 +95,11 @@ def _ask(rng, facts, shape, first):
 
 
 def _pairs(rng, shape):
-    names = rng.sample(world.WOMEN + world.MEN, shape.n_passages)
-    pool = rng.choice([world.COLOURS, world.ANIMALS, world.JOBS, world.TOWNS, world.FOODS])
+    names, pools = world.WOMEN + world.MEN, [world.COLOURS, world.ANIMALS, world.JOBS, world.TOWNS, world.FOODS]
+    if shape.level >= shape.islands:
+        names, pools = names + world.ISLANDS, pools + [world.MATERIALS, world.WEATHERS, world.GOODS] * 2
+    names = rng.sample(names, shape.n_passages)
+    pool = rng.choice(pools)
     values = rng.sample(pool, min(len(pool), shape.n_passages))
     pairs = list(zip(names, values))
     asked = [rng.choice(pairs) for _ in range(shape.n_questions)]
@@ -113,7 +117,7 @@ def questions(rng, shape):
     context = Context(rng, rng.choice([2, 3]) if shape.level <= 4 else rng.choice([2, 3, 4, 6]))
     passages, facts = [], []
     for _ in range(shape.n_passages):
-        island = shape.level >= 5 and rng.random() < 0.2 and context.islands
+        island = shape.level >= shape.islands and rng.random() < 0.2 and context.islands
         drawn = context.draw(world.ISLAND if island else world.PERSON, 1 if shape.level == 3 else rng.choice([1, 2, 2, 3]))
         note = shape.level >= 5 and facts and rng.random() < 0.1
         if note or not drawn:

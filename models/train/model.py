@@ -11,10 +11,10 @@ from torch import nn
 @dataclass
 class Config:
     n_vocab: int
-    n_embd: int = 256
+    n_embd: int = 128
     n_layer: int = 4
-    n_head: int = 8
-    n_ff: int = 512
+    n_head: int = 4
+    n_ff: int = 384
     n_ctx: int = 1024
     rope_base: float = 10000.0
     norm_eps: float = 1e-5

@@ -1,4 +1,5 @@
 #include "analysis/labels.h"
+#include "analysis/layer-means.h"
 #include "analysis/received.h"
 #include "analysis/studies.h"
 #include "buoy/error.h"
@@ -90,6 +91,31 @@ Json token_changes(const Recording & a, const Recording & b) {
     return positions;
 }
 
+figure::Figure figure_of(const Measured & one, bool has_rows) {
+    const Group       group{one.model, {&one}, one.layers};
+    figure::LineChart distance = layer_chart({"", "distance"}, received_distance, {group});
+    distance.title             = "distance of the patterns (total variation)";
+    distance.y.min             = 0;
+    distance.series[0].name    = "received attention";
+    if (has_rows) {
+        distance.series.push_back(layer_chart({"", ""}, pattern_distance, {group}).series[0]);
+        distance.series.back().name = "pattern, row by row";
+    }
+    figure::LineChart anchors;
+    anchors.title   = "anchors per step";
+    anchors.x.label = "layer";
+    anchors.y.min   = 0;
+    for (const Number number : {kept, lost, gained}) {
+        anchors.series.push_back(layer_chart(quantities[number], number, {group}).series[0]);
+        anchors.series.back().name = number == kept ? "kept" : number == lost ? "lost" : "gained";
+    }
+    figure::Figure out;
+    out.title   = "Comparison: " + one.model;
+    out.columns = 2;
+    out.charts  = {distance, anchors};
+    return out;
+}
+
 } // namespace
 
 Findings study_compare(const StudyOptions & options) {
@@ -115,24 +141,13 @@ Findings study_compare(const StudyOptions & options) {
         fail(printable(a.path()), " and ", printable(b.path()), " have ", one.layers.empty() ? "no layer" : "no step",
              " in common");
     }
-    std::vector<std::vector<Mean>> means(n_numbers, std::vector<Mean>(one.layers.size()));
-    std::vector<Mean>              all(n_numbers);
+    LayerMeans means(n_numbers, one.layers.size());
     for (int32_t step : steps) {
         for (size_t l = 0; l < one.layers.size() && !a.rows(step).empty() && !b.rows(step).empty(); l++) {
-            const std::vector<double> values = Pair{a, b}.measure(step, one.layers[l], rule);
-            for (size_t q = 0; q < n_numbers; q++) {
-                means[q][l].add(values[q]);
-                all[q].add(values[q]);
-            }
+            means.add(l, Pair{a, b}.measure(step, one.layers[l], rule));
         }
     }
-    for (size_t q = 0; q < n_numbers; q++) {
-        one.by_layer.emplace_back();
-        for (const Mean & mean : means[q]) {
-            one.by_layer.back().push_back(mean.value());
-        }
-        one.overall.push_back(all[q].value());
-    }
+    means.put_into(one);
     const std::string name_a  = options.labels.empty() ? base_name(options.paths[0]) : options.labels[0];
     const std::string name_b  = options.labels.empty() ? base_name(options.paths[1]) : options.labels[1];
     const Json        changed = token_changes(a, b);
@@ -141,27 +156,7 @@ Findings study_compare(const StudyOptions & options) {
     Findings out = report(metric, {one}, options);
     out.notes.push_back(concat(changed.size(), " of ", std::max(a.n_positions(), b.n_positions()),
                                " tokens of the finished sequences differ"));
-    const std::vector<Measured> measured = {one};
-    const std::vector<Group>    groups   = group_by_model(measured);
-    figure::LineChart           distance = layer_chart({"", "distance"}, received_distance, groups);
-    distance.title                       = "distance of the patterns (total variation)";
-    distance.y.min                       = 0;
-    distance.series[0].name              = "received attention";
-    if (Pair{a, b}.has_rows()) {
-        distance.series.push_back(layer_chart({"", ""}, pattern_distance, groups).series[0]);
-        distance.series.back().name = "pattern, row by row";
-    }
-    figure::LineChart anchors;
-    anchors.title   = "anchors per step";
-    anchors.x.label = "layer";
-    anchors.y.min   = 0;
-    for (const Number number : {kept, lost, gained}) {
-        anchors.series.push_back(layer_chart(quantities[number], number, groups).series[0]);
-        anchors.series.back().name = number == kept ? "kept" : number == lost ? "lost" : "gained";
-    }
-    out.figure.title   = "Comparison: " + one.model;
-    out.figure.columns = 2;
-    out.figure.charts  = {distance, anchors};
+    out.figure         = figure_of(one, Pair{a, b}.has_rows());
     out.figure.caption = "Mean over the steps that both recordings have; anchors by rule " + rule.text() + ".";
     return out;
 }

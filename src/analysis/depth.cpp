@@ -1,3 +1,4 @@
+#include "analysis/layer-means.h"
 #include "analysis/received.h"
 #include "analysis/studies.h"
 #include "analysis/token-class.h"
@@ -50,23 +51,12 @@ Measured measure(const Recording & recording, const StudyOptions & options) {
     const std::vector<size_t> gold_positions = region_positions(recording, options.gold);
     Measured                  out;
     out.layers = choose_layers(recording, options.layers);
-    std::vector<std::vector<Mean>> means(n_numbers, std::vector<Mean>(out.layers.size()));
-    std::vector<Mean>              all(n_numbers);
-    for_each_received(
-        recording, out.layers, options.step, metric.name, [&](int32_t step, size_t l, const Received & A) {
-            const std::vector<double> values = shares(A, classes, static_cast<size_t>(step), gold_positions);
-            for (size_t q = 0; q < n_numbers; q++) {
-                means[q][l].add(values[q]);
-                all[q].add(values[q]);
-            }
-        });
-    for (size_t q = 0; q < n_numbers; q++) {
-        out.by_layer.emplace_back();
-        for (const Mean & mean : means[q]) {
-            out.by_layer.back().push_back(mean.value());
-        }
-        out.overall.push_back(all[q].value());
-    }
+    LayerMeans means(n_numbers, out.layers.size());
+    for_each_received(recording, out.layers, options.step, metric.name,
+                      [&](int32_t step, size_t l, const Received & A) {
+                          means.add(l, shares(A, classes, static_cast<size_t>(step), gold_positions));
+                      });
+    means.put_into(out);
     return out;
 }
 

@@ -1,4 +1,4 @@
-#include "analysis/labels.h"
+#include "analysis/layer-means.h"
 #include "analysis/received.h"
 #include "analysis/studies.h"
 
@@ -32,38 +32,25 @@ Measured measure(const Recording & recording, const StudyOptions & options) {
     const AnchorRule rule =
         resolve_rule(options.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
     Measured out;
-    out.layers     = choose_layers(recording, options.layers);
-    const size_t L = out.layers.size();
-
-    std::vector<Last>              last(L);
-    std::vector<std::vector<Mean>> means(n_numbers, std::vector<Mean>(L));
-    std::vector<Mean>              all(n_numbers);
+    out.layers = choose_layers(recording, options.layers);
+    std::vector<Last> last(out.layers.size());
+    LayerMeans        means(n_numbers, out.layers.size());
     for_each_received(recording, out.layers, options.step, metric.name, [&](int32_t, size_t l, const Received & A) {
-        const auto add = [&](Number number, double value) {
-            means[number][l].add(value);
-            all[number].add(value);
-        };
         const Last now = {true, anchors_of(A, rule), largest(A)};
-        add(effective, effective_share(A));
-        add(n_anchors, static_cast<double>(now.anchors.size()));
+        means.add(effective, l, effective_share(A));
+        means.add(n_anchors, l, static_cast<double>(now.anchors.size()));
         if (last[l].seen) {
             const auto way = static_cast<double>(now.largest) - static_cast<double>(last[l].largest);
-            add(steps_overlap, jaccard(last[l].anchors, now.anchors));
-            add(displacement, std::abs(way));
-            add(moved, way != 0 ? 1 : 0);
+            means.add(steps_overlap, l, jaccard(last[l].anchors, now.anchors));
+            means.add(displacement, l, std::abs(way));
+            means.add(moved, l, way != 0 ? 1 : 0);
         }
         if (l > 0) { // of the same step, for it came just before
-            add(layers_overlap, jaccard(last[l - 1].anchors, now.anchors));
+            means.add(layers_overlap, l, jaccard(last[l - 1].anchors, now.anchors));
         }
         last[l] = now;
     });
-    for (size_t number = 0; number < n_numbers; number++) {
-        out.by_layer.emplace_back();
-        for (const Mean & mean : means[number]) {
-            out.by_layer.back().push_back(mean.value());
-        }
-        out.overall.push_back(all[number].value());
-    }
+    means.put_into(out);
     out.detail["rule"] = rule.text();
     return out;
 }

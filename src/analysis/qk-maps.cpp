@@ -1,11 +1,14 @@
 #include "analysis/qk-maps.h"
 
+#include "analysis/meta-reader.h"
+#include "analysis/retrieval-score.h"
 #include "buoy/error.h"
 #include "io/printable.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace buoy::analysis {
 
@@ -22,12 +25,12 @@ Vectors of_head(const Array & array, size_t head) {
             array.values.begin() + static_cast<std::ptrdiff_t>((head + 1) * n)};
 }
 
-Vectors mean_of_heads(const Array & array) {
+Vectors mean_of_heads(const Array & array, const std::vector<size_t> & heads) {
     const size_t n = array.shape[1] * array.shape[2];
     Vectors      out(n);
-    for (size_t h = 0; h < array.shape[0]; h++) {
+    for (size_t h : heads) {
         for (size_t i = 0; i < n; i++) {
-            out[i] += static_cast<double>(array.values[h * n + i]) / static_cast<double>(array.shape[0]);
+            out[i] += static_cast<double>(array.values[h * n + i]) / static_cast<double>(heads.size());
         }
     }
     return out;
@@ -87,39 +90,49 @@ QkMaps maps_of(const Recording & recording, const QkPass & pass, const TakeQ & t
 } // namespace
 
 QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, int32_t layer) {
-    QkPass pass;
+    const MetaReader meta(recording.meta(), printable(recording.path()) + ": meta.json");
+    const size_t     n_head = meta.count({"model", "n_head"});
+    QkPass           pass;
+    size_t           n_heads_kv = 0;
+    pass.heads                  = recorded_heads(recording);
     for (const StepRows & one : rows) {
         QkPass::Part part{recording.read(Tap::rot_q, one.step, layer), recording.read(Tap::rot_k, one.step, layer),
                           one.rows, one.step};
         const size_t H = part.q.shape[0], G = part.k.shape[0];
-        if (part.q.shape[2] != part.k.shape[2] ||
-            (!pass.parts.empty() && (H != pass.n_heads || G != pass.n_heads_kv))) {
+        if (part.q.shape[2] != part.k.shape[2] || H != pass.heads.size() || (!pass.parts.empty() && G != n_heads_kv)) {
             fail(printable(recording.path()), ": step ", one.step, ", layer ", layer, ": q and k do not fit together");
         }
-        pass.n_heads    = H;
-        pass.n_heads_kv = G;
+        n_heads_kv = G;
         pass.n_rows += one.rows.size();
         pass.n_keys = std::max(pass.n_keys, part.k.shape[1]);
         pass.parts.push_back(std::move(part));
+    }
+    for (int32_t head : pass.heads) {
+        if (head < 0 || static_cast<size_t>(head) >= n_head) {
+            fail(printable(recording.path()), ": meta.json: there is no head ", head, ", the model has ", n_head);
+        }
+        pass.k_heads.push_back(static_cast<size_t>(head) * n_heads_kv / n_head); // several heads share one of k
     }
     return pass;
 }
 
 QkMaps head_maps(const Recording & recording, const QkPass & pass, int32_t head) {
-    const auto h = static_cast<size_t>(head);
-    if (h >= pass.n_heads) {
-        fail("--head: ", printable(recording.path()), ": there is no head ", head, ", they are 0 to ",
-             pass.n_heads - 1);
+    const auto found = std::find(pass.heads.begin(), pass.heads.end(), head);
+    if (found == pass.heads.end()) {
+        fail("--head: ", printable(recording.path()), ": head ", head, " was not recorded (--attn-heads)");
     }
-    // several heads share one of k
-    const size_t shared = h * pass.n_heads_kv / pass.n_heads;
+    const auto at = static_cast<size_t>(found - pass.heads.begin());
     return maps_of(
-        recording, pass, [&](const Array & q) { return of_head(q, h); },
-        [&](const Array & k) { return of_head(k, shared); });
+        recording, pass, [&](const Array & q) { return of_head(q, at); },
+        [&](const Array & k) { return of_head(k, pass.k_heads[at]); });
 }
 
 QkMaps mean_maps(const Recording & recording, const QkPass & pass) {
-    return maps_of(recording, pass, mean_of_heads, mean_of_heads);
+    std::vector<size_t> all(pass.heads.size());
+    std::iota(all.begin(), all.end(), 0);
+    return maps_of(
+        recording, pass, [&](const Array & q) { return mean_of_heads(q, all); },
+        [&](const Array & k) { return mean_of_heads(k, pass.k_heads); });
 }
 
 QkAdvantage advantage_of(const QkMaps & maps, const std::vector<size_t> & anchors) {
@@ -150,8 +163,8 @@ QkAdvantage advantage_of(const QkMaps & maps, const std::vector<size_t> & anchor
 
 QkAdvantage mean_advantage(const Recording & recording, const QkPass & pass, const std::vector<size_t> & anchors) {
     Mean qk, angle, norm, rest, cos, norms;
-    for (size_t h = 0; h < pass.n_heads; h++) {
-        const QkAdvantage one = advantage_of(head_maps(recording, pass, static_cast<int32_t>(h)), anchors);
+    for (int32_t head : pass.heads) {
+        const QkAdvantage one = advantage_of(head_maps(recording, pass, head), anchors);
         qk.add(one.qk);
         angle.add(one.angle);
         norm.add(one.norm);

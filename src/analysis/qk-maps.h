@@ -14,9 +14,10 @@ struct QkPass {
         int32_t             step = 0;
     };
 
-    std::vector<Part> parts;
-    size_t            n_heads = 0, n_heads_kv = 0;
-    size_t            n_rows = 0, n_keys = 0;
+    std::vector<Part>    parts;
+    std::vector<int32_t> heads;   // of q, as the model numbers them
+    std::vector<size_t>  k_heads; // the head of k that each of them reads
+    size_t               n_rows = 0, n_keys = 0;
 };
 
 // q · k, cos of their angle and the product of their norms, [n_rows, n_keys]; NaN where the model does not attend.
@@ -37,7 +38,7 @@ struct QkAdvantage {
 QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, int32_t layer);
 
 QkMaps head_maps(const Recording & recording, const QkPass & pass, int32_t head);
-QkMaps mean_maps(const Recording & recording, const QkPass & pass); // of q and k averaged over their heads
+QkMaps mean_maps(const Recording & recording, const QkPass & pass); // of q and the k it reads, averaged over heads
 
 QkAdvantage advantage_of(const QkMaps & maps, const std::vector<size_t> & anchors);
 QkAdvantage mean_advantage(const Recording & recording, const QkPass & pass, const std::vector<size_t> & anchors);

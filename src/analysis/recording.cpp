@@ -222,7 +222,7 @@ void Recording::need(Tap tap, const std::string & metric) const {
             found += (found.empty() ? "" : ", ") + folder;
         }
         fail(printable(path()), ": ", metric, " needs the tap ", flag_word(tap), ", the recording has ",
-             printable(found), "; record with --attn-taps that names ", flag_word(tap));
+             printable(found), "; record with --attn-taps and ", flag_word(tap), " in its list");
     }
 }
 

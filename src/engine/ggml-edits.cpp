@@ -1,6 +1,7 @@
 // Edits of the attention: from positions to rows and columns of the pass, and into an edited layer's mask while it runs.
 
 #include "buoy/error.h"
+#include "engine/edit-limits.h"
 #include "engine/ggml-engine.h"
 
 #include <algorithm>
@@ -27,8 +28,9 @@ void check_layer(int32_t layer, int32_t n_layer) {
 std::optional<PlacedEdit> GgmlEngine::place(const AttentionEdit & edit, KvUse kv) const {
     const HParams & hp = model_->hparams();
     check_layer(edit.layer, hp.n_layer);
-    if (std::isnan(edit.bias) || (std::isinf(edit.bias) && edit.bias > 0.0f)) {
-        fail("an edit of layer ", edit.layer, " has the bias ", edit.bias, ", expected a number or -inf");
+    if (!(std::abs(edit.bias) <= attention_bias_max) && edit.bias != -INFINITY) {
+        fail("an edit of layer ", edit.layer, " has the bias ", edit.bias, ", expected -", attention_bias_max, " to ",
+             attention_bias_max, " or -inf");
     }
     PlacedEdit placed;
     placed.bias  = edit.bias;

@@ -3,6 +3,7 @@
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "engine/context-length.h"
+#include "engine/edit-limits.h"
 #include "engine/row-summary.h"
 #include "engine/tap-request.h"
 #include "io/printable.h"
@@ -98,6 +99,13 @@ bool report_progress(float done, void * data) {
 
 std::unique_ptr<Engine> load_llama_engine(const ModelParams & model, const EngineParams & params) {
     return std::make_unique<LlamaEngine>(model, params);
+}
+
+void check_can_edit(const Engine & engine) {
+    if (dynamic_cast<const LlamaEngine *>(&engine) != nullptr) {
+        fail("edits of the attention need an architecture of our own (", known_names(), "), and ",
+             in_quotes(engine.info().arch), " runs through libllama");
+    }
 }
 
 LlamaEngine::LlamaEngine(const ModelParams & model, const EngineParams & params)
@@ -285,7 +293,7 @@ void LlamaEngine::check(const ForwardRequest & request) const {
 
 void LlamaEngine::check_observable(const ForwardRequest & request) const {
     for (const TapPoint & point : request.taps) {
-        if (point.tap != Tap::resid_post && params_.flash != FlashAttention::off) {
+        if (point.tap != Tap::resid_post && params_.flash == FlashAttention::on) {
             fail(tap_name(point.tap, point.layer),
                  " cannot be observed through libllama with flash attention; use -fa off");
         }
@@ -296,13 +304,32 @@ void LlamaEngine::check_observable(const ForwardRequest & request) const {
     }
 }
 
+// Contexts are made anew without flash attention, and what was stored is computed once more.
+void LlamaEngine::leave_flash() {
+    params_.flash = FlashAttention::off;
+    plain_.reset();
+    stored_.reset();
+    ForwardRequest again;
+    again.tokens.assign(stored_tokens_.begin(), stored_tokens_.begin() + stored_n_);
+    again.output = OutputKind::none;
+    again.kv     = KvUse::store;
+    stored_n_    = 0;
+    if (!again.tokens.empty()) {
+        forward(again);
+    }
+}
+
 const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
     check(request);
     check_taps(request, info_, request.tokens.size());
     check_observable(request);
+    if (params_.flash == FlashAttention::automatic &&
+        std::any_of(request.taps.begin(), request.taps.end(),
+                    [](const TapPoint & point) { return point.tap != Tap::resid_post; })) {
+        leave_flash();
+    }
     if (!request.edits.empty() || !request.probed.empty()) {
-        fail("edits of the attention need an architecture of our own (", known_names(), "), and ",
-             in_quotes(info_.arch), " runs through libllama");
+        check_can_edit(*this);
     }
 
     const auto    T      = static_cast<int32_t>(request.tokens.size());
@@ -337,7 +364,11 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
             read_rows(context, request, at, std::min(chunk, T - at));
         }
     }
-    stored_n_ = store ? first + T : stored_n_;
+    if (store) {
+        stored_n_ = first + T;
+        stored_tokens_.resize(static_cast<size_t>(first));
+        stored_tokens_.insert(stored_tokens_.end(), request.tokens.begin(), request.tokens.end());
+    }
     taps_.end();
     stats_.n_forward++;
     stats_.n_tokens += static_cast<int64_t>(request.tokens.size());

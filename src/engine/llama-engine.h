@@ -27,6 +27,7 @@ private:
     void    read_info(const GgufFile & file);
     void    check(const ForwardRequest & request) const;
     void    check_observable(const ForwardRequest & request) const;
+    void    leave_flash();
     int32_t first_position(const ForwardRequest & request) const;
 
     LlamaContextPtr make_context(int32_t n_ctx, int32_t n_batch, bool store);
@@ -48,6 +49,8 @@ private:
     int32_t         plain_n_ = 0;
     LlamaContextPtr stored_;
     int32_t         stored_n_ = 0; // positions 0 … stored_n_ - 1 are there
+
+    std::vector<int32_t> stored_tokens_; // theirs, and perhaps forgotten ones after them
 
     std::vector<int32_t> positions_;
     std::vector<int8_t>  wanted_; // [T], rows that need an output

@@ -90,9 +90,14 @@ void ColorScale::draw_bar(Scene & scene, const Box & box) const {
     const Ticks  shown = ticks(box.h);
     const double right = box.x + box.w;
     double       width = 0;
+    double       last  = box.y + box.h + size_label;
     for (size_t i = 0; i < shown.values.size(); i++) {
         const double y = std::clamp(box.y + box.h * (1 - position(shown.values[i])), box.y + 0.5, box.y + box.h - 0.5);
         draw_line(scene, {right, y}, {right + 3, y}, Role::muted);
+        if (last - y < size_label) { // a logarithmic scale crowds its upper ticks
+            continue;
+        }
+        last = y;
         draw_text(scene, {right + 6, y + 4}, shown.labels[i], size_tick, Anchor::start, Role::muted);
         width = std::max(width, text_width(shown.labels[i], size_tick));
     }

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/checked.h"
+#include "io/npy-descr.h"
 #include "io/parse-number.h"
 #include "io/pending-file.h"
 #include "io/printable.h"
@@ -180,13 +181,12 @@ const char * npy_type_name(NpyType type) {
 
 size_t npy_item_size(NpyType type) { return find_type(type)->size; }
 
-std::string npy_header(NpyType type, const std::vector<int64_t> & shape) {
+std::string npy_header_of(const std::string & descr, const std::vector<int64_t> & shape) {
     std::string dims;
     for (int64_t n : shape) {
         dims += std::to_string(n) + ", ";
     }
-    std::string dict =
-        concat("{'descr': '", find_type(type)->descr, "', 'fortran_order': False, 'shape': (", dims, "), }");
+    std::string dict = concat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", dims, "), }");
     // magic, version and length are 10 bytes; the whole header ends with a newline at a multiple of 64
     while ((dict.size() + 11) % 64 != 0) {
         dict += ' ';
@@ -198,6 +198,10 @@ std::string npy_header(NpyType type, const std::vector<int64_t> & shape) {
     header += static_cast<char>(dict.size() & 0xff);
     header += static_cast<char>(dict.size() >> 8);
     return header + dict;
+}
+
+std::string npy_header(NpyType type, const std::vector<int64_t> & shape) {
+    return npy_header_of(find_type(type)->descr, shape);
 }
 
 uint64_t npy_header_size(const std::string & prefix, const std::string & where) {

@@ -58,7 +58,9 @@ PendingFile::PendingFile(const std::string & path, bool force, unsigned mode, co
 
 PendingFile::~PendingFile() {
     if (fd_ >= 0) {
-        unlink(temporary_.c_str()); // while it is locked, so that it can't be anybody else's
+        if (is_temporary(fd_)) { // while it is locked, so that it can't become anybody else's
+            unlink(temporary_.c_str());
+        }
         close(fd_);
     }
 }
@@ -175,6 +177,9 @@ void PendingFile::commit() {
         fail_runtime(printable(path_), ": can't write: ", std::strerror(errno));
     }
     check_target(); // somebody may have put a file there meanwhile
+    if (!is_temporary(fd_)) {
+        fail_runtime(printable(path_), ": ", printable(temporary_), " was removed or replaced while it was written");
+    }
     if (rename(temporary_.c_str(), path_.c_str()) != 0) {
         fail_runtime(printable(path_), ": can't rename the finished output: ", std::strerror(errno));
     }

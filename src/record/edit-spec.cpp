@@ -1,5 +1,6 @@
 #include "buoy/edit.h"
 #include "buoy/error.h"
+#include "engine/edit-limits.h"
 #include "io/parse-number.h"
 #include "io/printable.h"
 
@@ -111,6 +112,10 @@ float parse_bias(const std::string & edit, const std::string & text) {
     const auto bias = parse_number<float>(text[0] == '+' ? text.substr(1) : text);
     if (!bias || !std::isfinite(*bias) || (text[0] == '+' && std::signbit(*bias))) {
         refuse(edit, in_quotes(text) + " is not a number to add, such as +4.0 or -1.5");
+    }
+    if (std::abs(*bias) > attention_bias_max) {
+        refuse(edit, in_quotes(text) +
+                         concat(" is too large a bias, expected -", attention_bias_max, " to +", attention_bias_max));
     }
     return *bias;
 }

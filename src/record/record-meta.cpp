@@ -18,12 +18,27 @@ constexpr int format_version = 1;
 
 Json all_or(const std::vector<int32_t> & indices) { return indices.empty() ? Json("all") : Json(indices); }
 
-Json regions_json(const std::vector<Region> & regions) {
-    Json list = Json::array();
-    for (const Region & region : regions) {
+// Those of a run that ended early end where it did.
+Json regions_json(std::vector<Region> regions, size_t n_positions) {
+    const int32_t end  = static_cast<int32_t>(n_positions);
+    Json          list = Json::array();
+    for (Region & region : regions) {
+        for (auto & span : region.spans) {
+            span = {std::min(span.first, end), std::min(span.second, end)};
+        }
         list.push_back({{"name", utf8_repair(region.name)}, {"spans", region.spans}});
     }
     return list;
+}
+
+// Control tokens among those of the sequence: text shows them only on request.
+std::vector<int32_t> special_ids(const Vocab & vocab, std::vector<int32_t> ids) {
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    ids.erase(std::remove_if(ids.begin(), ids.end(),
+                             [&](int32_t id) { return !vocab.piece(id, false).empty() || vocab.piece(id).empty(); }),
+              ids.end());
+    return ids;
 }
 
 } // namespace
@@ -80,7 +95,8 @@ std::string RecordMeta::text(const std::vector<int32_t> & sequence, int64_t n_st
              {"heads", all_or(choice.heads)},
              {"rows", all_or(choice.rows)},
              {"steps", steps}}},
-           {"regions", regions_json(options.regions)},
+           {"regions", regions_json(options.regions, sequence.size())},
+           {"special_ids", special_ids(vocab, sequence)},
            {"pieces", pieces},
     };
     return json_line(json);
@@ -103,9 +119,10 @@ uint64_t RecordMeta::size_max(int32_t n_positions, int32_t n_steps) const {
     const size_t n_masks =
         static_cast<size_t>(std::count(run.prompt_tokens.begin(), run.prompt_tokens.end(), info.traits.mask_id));
     const size_t n_new = static_cast<size_t>(n_positions) - n_given + n_masks;
-    // n_positions and complete are as long as they can be
-    const size_t digits = std::to_string(n_positions).size();
-    return text(run.prompt_tokens, n_steps, steps, false).size() + n_new * longest + digits;
+    // each may be special besides; n_positions and complete are as long as they can be
+    const size_t digits  = std::to_string(std::max(n_positions, vocab.size())).size();
+    const size_t regions = regions_json(options.regions, static_cast<size_t>(n_positions)).dump().size();
+    return text(run.prompt_tokens, n_steps, steps, false).size() + n_new * (longest + digits + 1) + digits + regions;
 }
 
 } // namespace buoy

@@ -60,8 +60,8 @@ def check(path):
         same(one("rollout"), ref.rollout(r), [path, "rollout"])
     if "q" in r.meta["recorded"]["taps"] and r.reduce != "regions":
         same(one("qk"), ref.qk(r), [path, "qk"])
-        same(one("qk", "--head", "1"), ref.qk(r, head=1), [path, "qk", "head"])
-        for head in [None, 0]:
+        same(one("qk", "--head", str(r.heads[-1])), ref.qk(r, head=r.heads[-1]), [path, "qk", "head"])
+        for head in [None, r.heads[0]]:
             ours = one("qk", "--layer", str(r.layers[0]), *([] if head is None else ["--head", str(head)]))
             rows, maps = ref.qk_map(r, r.layers[0], head)
             assert ours["queries"] == rows, (ours["queries"], rows)
@@ -72,7 +72,7 @@ def check(path):
 
 def check_many(paths):
     for metric in ["absorption", "floating"]:
-        out = run(metric, *paths, "--label", *"aab")
+        out = run(metric, *paths, "--label", "a", "--label", "a", "--label", "b")
         theirs = [getattr(ref, metric)(ref.Run(p)) for p in paths]
         for model, group in [("a", theirs[:2]), ("b", theirs[2:])]:
             ours = next(m for m in out["models"] if m["model"] == model)
@@ -103,6 +103,8 @@ def main():
         "gold": Spec(regions=gold, tokens=few, pattern="peaked", n_head_kv=4, taps=taps, seed=13),
         "gold-ar": Spec(kind="causal", regions=gold, tokens=few, seed=14),
         "half": Spec(dtype="f2", taps=taps, seed=15), "layers": Spec(layers=[1, 2], n_layer=3, seed=16),
+        "one-head": Spec(heads=[3], taps=taps, seed=17), "two-heads": Spec(heads=[1, 2], taps=taps, seed=18),
+        "three-heads": Spec(heads=[0, 4, 5], n_head=6, n_head_kv=3, regions=gold, tokens=few, taps=taps, seed=19),
         "one-token": Spec(n_prompt=1, n_new=0, taps=taps, regions=[["bos", [[0, 1]]]]),
         "one-new": Spec(n_prompt=1, n_new=1), "one-layer": Spec(n_layer=1, taps=taps),
         "uniform": Spec(pattern="uniform", taps=taps), "one-key": Spec(pattern="one", taps=taps),

@@ -25,6 +25,7 @@ class Spec:
         self.taps = ["attn"]
         self.pattern = "random"  # random, uniform, one, or peaked
         self.layers = None
+        self.heads = None  # recorded of n_head
         self.regions = None
         self.block_length = 0
         self.shift = False
@@ -88,6 +89,8 @@ def write(path, spec):
                 scores[:, :, (s * 2 + l) % K] += 6
             mask = np.stack([visible(spec.kind, spec.block_length, r, K) for r in rows])
             scores = np.where(mask[None], scores, -np.inf)
+            if spec.heads is not None:  # all of k stays
+                q, scores = q[spec.heads], scores[spec.heads]
             pattern = softmax(scores)
             if spec.reduce == "heads":
                 pattern = pattern.mean(0)
@@ -115,8 +118,8 @@ def write(path, spec):
                   "block_length": spec.block_length or None, "n_head": H, "n_head_kv": G, "head_dim": D},
         "attention": spec.kind, "settings": {}, "seed": 0, "single_pass": False, "prompt": "the cat", "n_prompt": P,
         "n_positions": T, "n_steps": S, "special_ids": [0, 12, MASK],
-        "recorded": {"taps": spec.taps, "reduce": spec.reduce, "dtype": spec.dtype, "layers": layers, "heads": "all",
-                     "rows": "all", "steps": list(range(S))},
+        "recorded": {"taps": spec.taps, "reduce": spec.reduce, "dtype": spec.dtype, "layers": layers,
+                     "heads": "all" if spec.heads is None else spec.heads, "rows": "all", "steps": list(range(S))},
         "regions": [{"name": n, "spans": s} for n, s in regions],
         "pieces": [pieces[i] for i in final],
     }

@@ -1,6 +1,7 @@
 """The metrics once more, from their definitions, with numpy alone."""
 import io
 import json
+import unicodedata
 import zipfile
 
 import numpy as np
@@ -14,10 +15,12 @@ class Run:
         m = self.meta
         self.T, self.S, self.reduce = m["n_positions"], m["n_steps"], m["recorded"]["reduce"]
         self.layers, self.steps = m["recorded"]["layers"], m["recorded"]["steps"]
+        heads = m["recorded"]["heads"]
+        self.heads = list(range(m["model"]["n_head"])) if heads == "all" else heads
         self.causal = m["attention"] == "causal"
         self.tokens = self.a["tokens"]
         self.pieces = dict(zip(self.tokens[-1].tolist(), m["pieces"]))
-        self.regions = {r["name"]: [p for s in r["spans"] for p in range(*s)] for r in m["regions"]}
+        self.regions = {r["name"]: [p for s in r["spans"] for p in range(*s) if p < self.T] for r in m["regions"]}
 
     def get(self, tap, s, l):
         return self.a[f"{tap}/step_{s:04d}/layer_{l:02d}"].astype(np.float64)
@@ -148,9 +151,10 @@ def token_class(run, s, j):
     if t in run.meta.get("special_ids", []):
         return "special"
     piece = run.pieces.get(t, "x")
-    if piece and piece.isspace():
+    kinds = {"Z" if c in "\t\n\v\f\r" else unicodedata.category(c)[0] for c in piece}
+    if kinds == {"Z"}:
         return "space"
-    return "punctuation" if piece and all(not c.isalnum() for c in piece) else "content"
+    return "punctuation" if kinds and kinds <= {"Z", "P", "S"} else "content"
 
 
 def sinks(run, rule="std:3"):
@@ -211,8 +215,9 @@ def qk_map(run, l, head=None):
     maps = np.full((3, len(order), K), np.nan)
     for n, (s, i, r) in enumerate(order):
         q, k = run.get("q", s, l), run.get("k", s, l)
-        qv = q.mean(0)[i] if head is None else q[head, i]
-        kv = k.mean(0) if head is None else np.repeat(k, q.shape[0] // k.shape[0], axis=0)[head]
+        k = np.repeat(k, run.meta["model"]["n_head"] // k.shape[0], axis=0)  # one for each of the model's heads
+        qv = q.mean(0)[i] if head is None else q[run.heads.index(head), i]
+        kv = k[run.heads].mean(0) if head is None else k[head]
         for j in range(kv.shape[0]):
             if visible(run, r, j):
                 norm = np.linalg.norm(qv) * np.linalg.norm(kv[j])
@@ -237,8 +242,7 @@ def qk(run, rule="std:3", head=None):
     out = []
     for l in run.layers:
         S = anchors(run.finished_received(l), rule)
-        H = run.get("q", run.steps[0], l).shape[0]
-        parts = [advantage(qk_map(run, l, h)[1], S) for h in (range(H) if head is None else [head])]
+        parts = [advantage(qk_map(run, l, h)[1], S) for h in (run.heads if head is None else [head])]
         out.append([mean([p[i] for p in parts]) for i in range(6)])
     names = ["qk", "angle", "norm", "rest", "cos", "norms"]
     by = {n: [o[i] for o in out] for i, n in enumerate(names)}
@@ -248,7 +252,7 @@ def qk(run, rule="std:3", head=None):
 def retrieval(run):
     gold, final, when = set(run.regions["gold"]), run.tokens[-1], run.a["unmask_step"]
     shift = 1 if run.meta["model"]["shift"] or run.causal else 0
-    H = run.meta["model"]["n_head"]
+    H = len(run.heads)
     scores = np.zeros((len(run.layers), H))
     for p in range(run.T):
         if when[p] < 0:

@@ -9,15 +9,14 @@ namespace buoy::test {
 namespace fs = std::filesystem;
 
 std::string shared_dir() {
-    const char * from_env = std::getenv("BUOY_SHARED_DIR");
-    std::string  dir      = from_env != nullptr ? from_env : "";
-#ifdef BUOY_SHARED_DIR
-    if (dir.empty()) {
-        dir = BUOY_SHARED_DIR;
-    }
-#endif
-    return !dir.empty() && fs::is_directory(fs::path(dir) / "oracles") ? dir : "";
+    const char *      from_env = std::getenv("BUOY_SHARED_DIR");
+    const std::string dir      = from_env != nullptr && *from_env != '\0' ? from_env : source_dir() + "/../shared";
+    return fs::is_directory(fs::path(dir) / "oracles") ? dir : "";
 }
+
+std::string source_dir() { return BUOY_SOURCE_DIR; }
+
+std::string bin_dir() { return BUOY_BIN_DIR; }
 
 namespace {
 

@@ -7,6 +7,10 @@ namespace buoy::test {
 // The development data beside the repository, or "" where it is absent (tests then say so and return).
 std::string shared_dir();
 
+// The repository, and where the build put the programs.
+std::string source_dir();
+std::string bin_dir();
+
 // A fresh directory for one test case, removed when the process ends.
 std::string temp_dir();
 

@@ -82,7 +82,7 @@ bool ProgramResult::is_one_line() const {
 }
 
 Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begin_(now()) {
-    std::vector<std::string> args{BUOY_BIN_DIR "/" + spec.name};
+    std::vector<std::string> args{bin_dir() + "/" + spec.name};
     args.insert(args.end(), spec.args.begin(), spec.args.end());
     std::vector<std::string> env    = environment(spec.env);
     const std::string        input  = spec.input.empty() ? "/dev/null" : spec.input;

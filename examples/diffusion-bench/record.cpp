@@ -1,0 +1,45 @@
+#include "record.h"
+
+#include "buoy/record.h"
+
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include <unistd.h>
+
+namespace {
+
+struct TemporaryFile {
+    std::string path =
+        (std::filesystem::temp_directory_path() / ("buoy-bench-" + std::to_string(getpid()) + ".npz")).string();
+
+    ~TemporaryFile() {
+        std::error_code ignored;
+        std::filesystem::remove(path, ignored);
+    }
+};
+
+} // namespace
+
+buoy::Generation generate_recorded(buoy::Engine & engine, const Case & one, const std::vector<int32_t> & prompt) {
+    const TemporaryFile file;
+    const auto          n_prompt = static_cast<int32_t>(prompt.size());
+    buoy::RecordOptions options;
+    options.path     = file.path;
+    options.force    = true;
+    options.reduce   = *one.attn;
+    options.regions  = {{"prompt", {{0, n_prompt}}}, {"answer", {{n_prompt, n_prompt + one.generate.n_predict}}}};
+    options.max_size = std::numeric_limits<uint64_t>::max();
+
+    buoy::RecordedRun run;
+    run.prompt_tokens = prompt;
+    run.engine        = one.engine;
+    run.generate      = one.generate;
+    buoy::Recorder       recorder(options, engine.info(), buoy::Vocab::load(one.model.path), run);
+    buoy::GenerateParams params = one.generate;
+    recorder.attach(params);
+    buoy::Generation generation = buoy::generate(engine, prompt, params);
+    recorder.finish();
+    return generation;
+}
