@@ -1,6 +1,6 @@
+#include "io/parse-size.h"
 #include "option-flags.h"
 
-#include <cmath>
 #include <filesystem>
 
 namespace {
@@ -28,19 +28,6 @@ std::vector<buoy::Tap> parse_taps(const std::string & where, const std::string &
         from = comma + 1;
     }
     return taps;
-}
-
-// "500M", "8G", "1.5T" or bytes
-uint64_t parse_size(const std::string & where, const std::string & text) {
-    const std::string units = "KMGT";
-    const size_t      unit  = text.empty() ? std::string::npos : units.find(text.back());
-    const auto number = buoy::parse_number<double>(unit == std::string::npos ? text : text.substr(0, text.size() - 1));
-    const double bytes =
-        number.value_or(-1.0) * std::exp2(unit == std::string::npos ? 0 : 10.0 * static_cast<double>(unit + 1));
-    if (!(bytes >= 1.0 && bytes < 9e18)) {
-        buoy::fail(where, ": ", buoy::in_quotes(text), " is not a size such as 500M, 8G or a number of bytes");
-    }
-    return static_cast<uint64_t>(bytes);
 }
 
 // Whether two names, of files that may not exist yet, mean the same one.
@@ -92,7 +79,7 @@ void add_record_flags(FlagTable & table, AttnOptions & a) {
     type.set = recording(type.set);
     table
         .call("--attn-max-size", "SIZE", recording([&a](const std::string & where, const std::string & text) {
-                  a.record.max_size = parse_size(where, text);
+                  a.record.max_size = buoy::parse_size(where, text);
               }),
               "refuse to record what may need more, 500M or 8G")
         .with_default("8G");

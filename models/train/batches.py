@@ -15,10 +15,10 @@ def user_ids(tok, user):
     return [tok.user, *tok.encode(user), tok.eos, tok.assistant]
 
 
-def draw_chat(rng, level, dense, islands):
+def draw_chat(rng, level, dense, islands, story_parts):
     """level None asks for stories. A dense chat has many questions, to be cut where the row ends."""
     if level is None:
-        return [corpus.story(rng) for _ in range(6 if dense else 1)]
+        return [corpus.story(rng, story_parts) for _ in range(6 if dense else 1)]
     if level <= 2:
         n = rng.choice([2, 3, 4, 5, 6])
     elif level == 3:
@@ -50,10 +50,10 @@ def make_row(tok, rng, chat, length, canvas, bare):
     return ids + [tok.eos] * rest, kinds + [PADDING] * rest
 
 
-def draw(tok, rng, level, dense, length, n_rows, canvas, islands):
+def draw(tok, rng, level, dense, length, n_rows, canvas, islands, story_parts):
     rows, bare = [], level is not None and level <= 1
     while len(rows) < n_rows:
-        row = make_row(tok, rng, draw_chat(rng, level, dense, islands), length, canvas, bare)
+        row = make_row(tok, rng, draw_chat(rng, level, dense, islands, story_parts), length, canvas, bare)
         if row is not None:
             rows.append(row)
     ids, kinds = zip(*rows)

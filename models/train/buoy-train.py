@@ -108,7 +108,8 @@ class Run:
         n_rows, length = rng.choice(DENSE if dense else SINGLE)
         if level is not None and level < 4:
             n_rows, length = EASY[level]
-        ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal, self.args.islands)
+        ids, kinds = batches.draw(self.tok, rng, level, dense, length, n_rows, not self.causal, self.args.islands,
+                                 world.EVEN_STORY if self.args.even else world.STORY)
         if self.causal:
             inputs, targets, kind = ids[:, :-1], ids[:, 1:], kinds[:, 1:]
             weight = np.where(kind == batches.ANSWER, 1.0, 0.0)
@@ -192,6 +193,7 @@ def main():
     p.add_argument("--lowest", type=int, default=3, help="lowest level that is mixed into the last")
     p.add_argument("--islands", type=int, default=corpus.LEVELS - 1, help="level from which on there are islands")
     p.add_argument("--stories", type=float, default=0.15, help="share of batches that are stories, from level 4 on")
+    p.add_argument("--even", action="store_true", help="stories whose sentences have the same length")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--width", type=int, default=128)
     p.add_argument("--layers", type=int, default=4)

@@ -129,12 +129,12 @@ def questions(rng, shape):
     return _ask(rng, facts, shape, first)
 
 
-def story(rng):
+def story(rng, parts=world.STORY):
     name = rng.choice(world.WOMEN + world.MEN)
     animal = rng.choice(world.ANIMALS)
     slots = dict(n=name, a=animal, he=pronoun(name), place=rng.choice(world.PLACES), mood=rng.choice(world.MOODS),
                  food=rng.choice(world.FOODS), colour=rng.choice(world.COLOURS))
-    text = " ".join(rng.choice(part).format(**slots) for part in world.STORY)
+    text = " ".join(rng.choice(part).format(**slots) for part in parts)
     return rng.choice(world.REQUESTS).format(**slots), text
 
 

@@ -89,7 +89,8 @@ struct Figure {
 
 Scene layout(const Figure & figure);
 
-enum class SvgTheme { both, light, dark }; // both: as the reader's system prefers
+// both: as the reader's system prefers; page: light, unless the page around it has svg_dark_rules
+enum class SvgTheme { both, light, dark, page };
 
 std::string render_svg(const Figure & figure, SvgTheme theme = SvgTheme::both);
 std::string render_png(const Figure & figure, Theme theme = Theme::light, double scale = 2);

@@ -1,6 +1,7 @@
 #include "figure/svg.h"
 
 #include "figure/png.h"
+#include "io/base64.h"
 #include "text/utf8.h"
 
 #include <cmath>
@@ -13,23 +14,6 @@ namespace {
 
 constexpr size_t runs_max = 2500; // of cells as rectangles; above that an embedded PNG is smaller
 
-std::string base64(const std::string & data) {
-    static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    std::string out;
-    out.reserve((data.size() + 2) / 3 * 4);
-    for (size_t i = 0; i < data.size(); i += 3) {
-        uint32_t group = 0;
-        for (size_t j = 0; j < 3; j++) {
-            group = group << 8 | (i + j < data.size() ? static_cast<uint8_t>(data[i + j]) : 0u);
-        }
-        for (size_t j = 0; j < 4; j++) {
-            out += i + j <= data.size() ? digits[group >> (18 - 6 * j) & 63] : '=';
-        }
-    }
-    return out;
-}
-
 // Two decimals, without a locale.
 std::string number(double value) {
     const long long hundredths = std::isfinite(value) ? std::llround(value * 100) : 0;
@@ -40,6 +24,15 @@ std::string number(double value) {
                               : (size % 100 < 10 ? ".0" : ".") + std::to_string(size % 100);
     }
     return out;
+}
+
+std::string class_of(const Paint & paint, bool is_fill) {
+    return (is_fill ? "f" : "s") + std::to_string(static_cast<int>(paint.role)) +
+           (paint.role == Role::series ? "-" + std::to_string(paint.index % series_color_count) : "");
+}
+
+std::string dark_rule(const Paint & paint, bool is_fill) {
+    return (is_fill ? "fill:" : "stroke:") + hex(resolve(paint, Theme::dark));
 }
 
 class Writer {
@@ -77,14 +70,13 @@ private:
 
     std::string paints(const Paint & fill, const Paint & stroke) {
         std::string classes;
-        if (theme_ == SvgTheme::both) {
+        if (theme_ == SvgTheme::both || theme_ == SvgTheme::page) {
             for (const bool is_fill : {true, false}) {
                 const Paint & with = is_fill ? fill : stroke;
                 if (with.role != Role::none && with.role != Role::fixed) {
-                    std::string name = (is_fill ? "f" : "s") + std::to_string(static_cast<int>(with.role));
-                    name += with.role == Role::series ? "-" + std::to_string(with.index % series_color_count) : "";
+                    const std::string name = class_of(with, is_fill);
                     classes += (classes.empty() ? "" : " ") + name;
-                    dark_[name] = (is_fill ? "fill:" : "stroke:") + hex(resolve(with, Theme::dark));
+                    dark_[name] = dark_rule(with, is_fill);
                 }
             }
         }
@@ -93,7 +85,7 @@ private:
     }
 
     std::string style() const {
-        if (dark_.empty()) {
+        if (dark_.empty() || theme_ == SvgTheme::page) {
             return "";
         }
         std::string out = "<style>@media (prefers-color-scheme:dark){";
@@ -208,6 +200,20 @@ std::string xml_escape(std::string_view text) {
                 } else {
                     out += c;
                 }
+        }
+    }
+    return out;
+}
+
+std::string svg_dark_rules(const std::string & scope) {
+    std::vector<Paint> paints = {Role::background, Role::text, Role::muted, Role::grid, Role::absent};
+    for (size_t i = 0; i < series_color_count; i++) {
+        paints.push_back(Paint::of_series(i));
+    }
+    std::string out;
+    for (const Paint & paint : paints) {
+        for (const bool is_fill : {true, false}) {
+            out += scope + " .buoy-figure ." + class_of(paint, is_fill) + "{" + dark_rule(paint, is_fill) + "}\n";
         }
     }
     return out;

@@ -10,6 +10,9 @@ namespace buoy::figure {
 
 std::string to_svg(const Scene & scene, SvgTheme theme);
 
+// CSS that makes SvgTheme::page dark wherever the selector `scope` holds.
+std::string svg_dark_rules(const std::string & scope);
+
 // Text for XML's content and attributes; characters that XML forbids become U+FFFD.
 std::string xml_escape(std::string_view text);
 
