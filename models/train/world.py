@@ -125,14 +125,15 @@ STORY = [
     ["From that day on they were friends.", "They still meet there every week.",
      "{n} never forgot the {a}.", "And {n} told everyone about it.", "In the end everyone was happy."],
 ]
-# The same in fewer words, for the last part of the training: the sentences of a list have the same number of tokens. Then a
-# position says what may stand there, whatever stands elsewhere; a diffusion model that writes everywhere at once needs that.
+# The same in fewer words, for the last part of the training: the sentences of a list have the same number of tokens, and no
+# pronoun. Then a position says what may stand there, whatever stands elsewhere; a small diffusion model, which writes
+# everywhere at once, needs that.
 EVEN_STORY = [
     ["One day {n} went to the {place} for {food}.", "One morning {n} walked alone to the old {place}.",
-     "Once {n} lost the way near the old {place}.", "Late one evening {n} was sitting by the {place}.",
+     "One evening {n} lost the way near the {place}.", "Last evening {n} was sitting alone by the {place}.",
      "Last winter {n} took a walk to the {place}."],
-    ["There {he} met a {mood} {a} in the grass.", "There {he} found a {mood} {a} under a tree.",
-     "A {mood} {a} was waiting there under a tree.", "Behind a tall rock {he} saw a {mood} {a}.",
+    ["There {n} met a {mood} {a} in the grass.", "There {n} found a {mood} {a} under a tree.",
+     "A {mood} {a} was waiting there under a tree.", "Behind a tall rock {n} saw a {mood} {a}.",
      "Suddenly a {mood} {a} came out of the grass."],
     ["{n} sat down and gave the {a} some {food}.", "The {a} was hungry and {n} shared some {food}.",
      "{n} sang the {a} a song about the {place}.", "The {a} asked {n} for help and some {food}.",
@@ -141,7 +142,7 @@ EVEN_STORY = [
      "They ran along the river until it was dark.", "Then the {a} gave {n} a small {colour} stone.",
      "Soon it began to rain and they ran home."],
     ["From that day on they were friends.", "And they still meet there every week.",
-     "And {n} never forgot the {mood} {a}.", "And {n} told everyone about the {a}.", "In the end everyone there was happy."],
+     "And {n} never forgot the good {a}.", "And {n} told everyone about the {a}.", "In the end everyone there was happy."],
 ]
 PLACES = "river forest harbour bridge mill hill lake garden market meadow".split()
 MOODS = "small lonely clever tired brave shy hungry friendly sleepy curious".split()
