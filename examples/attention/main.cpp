@@ -5,6 +5,7 @@
 #include "io/size-limit.h"
 #include "io/standard-streams.h"
 #include "metric-commands.h"
+#include "report-command.h"
 
 #include <CLI/CLI.hpp>
 
@@ -26,6 +27,7 @@ void run(int argc, char ** argv) {
     std::function<void()> chosen;
     add_file_commands(app, chosen);
     add_metric_commands(app, chosen);
+    add_report_command(app, chosen);
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp &) {

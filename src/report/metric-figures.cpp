@@ -1,0 +1,61 @@
+#include "report/metric-figures.h"
+
+#include "analysis/studies.h"
+#include "buoy/error.h"
+#include "figure/figure.h"
+#include "io/printable.h"
+
+namespace buoy::report {
+
+namespace {
+
+using namespace buoy::analysis;
+
+struct Study {
+    const char * name;
+    Findings (*study)(const StudyOptions &);
+};
+
+const Study studies[] = {
+    {"absorption", study_absorption}, {"floating", study_floating}, {"temporal", study_temporal},
+    {"sinks", study_sinks},           {"depth", study_depth},       {"rollout", study_rollout},
+};
+
+// The page has its width, not its reader's: text that scales with the figure must stay readable.
+constexpr double width_one = 620, width_many = 1180;
+
+// Messages name the file by its whole path, which is nobody's business but its owner's.
+std::string without_path(std::string message, const std::vector<std::string> & paths) {
+    for (const std::string & path : paths) {
+        const std::string shown = printable(path);
+        const size_t      at    = message.find(shown);
+        if (at != std::string::npos) {
+            message.replace(at, shown.size(), printable(path.substr(path.rfind('/') + 1)));
+        }
+    }
+    return message;
+}
+
+} // namespace
+
+std::vector<MetricFigure> metric_figures(const std::vector<std::string> & paths,
+                                         const std::vector<std::string> & labels) {
+    std::vector<MetricFigure> out;
+    for (const Study & study : studies) {
+        StudyOptions options;
+        options.paths  = paths;
+        options.labels = labels;
+        MetricFigure one{study.name, "", ""};
+        try {
+            figure::Figure figure = study.study(options).figure;
+            figure.width          = figure.columns > 1 && figure.charts.size() > 1 ? width_many : width_one;
+            one.svg               = figure::render_svg(figure, figure::SvgTheme::page);
+        } catch (const Error & error) {
+            one.reason = without_path(error.what(), paths);
+        }
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+} // namespace buoy::report

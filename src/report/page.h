@@ -1,0 +1,25 @@
+#pragma once
+
+#include "report/metric-figures.h"
+#include "report/payload.h"
+
+#include <string>
+#include <vector>
+
+namespace buoy::report {
+
+// What cmake/embed-page.cmake makes of page/: the texts of its files, scripts joined in order.
+struct PageParts {
+    const char * html;
+    const char * css;
+    const char * js;
+    const char * js_sha256; // hexadecimal
+};
+
+const PageParts & page_parts();
+
+// The HTML page; everything that comes from a recording is escaped.
+std::string make_page(const std::string & title, const std::vector<Payload> & payloads,
+                      const std::vector<MetricFigure> & figures);
+
+} // namespace buoy::report

@@ -1,0 +1,87 @@
+// Where the selected token looks and who looks at it, as ranked lists.
+
+const LIST_LENGTH = 10;
+
+class Details {
+  constructor(onselect) {
+    this.onselect = onselect;
+    this.title = el("h3", {});
+    this.facts = el("p", {class: "muted", "aria-live": "polite"});
+    this.lists = el("div", {class: "lists"});
+    this.node = el("section", {class: "card details"}, this.title, this.facts, this.lists);
+  }
+
+  update(run, view, state) {
+    const {selected, step} = state;
+    if (selected === null) {
+      this.title.textContent = "Received attention";
+      this.facts.textContent = "Select a token to see where it looks and who looks at it.";
+      this.lists.replaceChildren(...(view && view.kind !== "regions"
+        ? [this.list("Receive most", ranked(viewReceived(view), LIST_LENGTH), this.tokenEntry(run, step))] : []));
+      return;
+    }
+    const facts = tokenFacts(run, step, selected);
+    const group = Math.floor(selected / run.pool);
+    this.title.textContent = `“${run.tokenLabel(run.tokensAfter(step), group)}”`;
+    this.facts.textContent = [`position ${selected}`, ...facts.slice(1)].join(" · ");
+    this.lists.replaceChildren(...(view ? this.listsOf(run, view, step, group, selected) : []));
+  }
+
+  listsOf(run, view, step, group, selected) {
+    if (view.kind === "received") {
+      const column = viewColumn(view, group);
+      return [
+        this.note("Looks at", "Not in this recording: only what each key receives was kept (--attn-reduce received)."),
+        this.list("Receives, by head", ranked(column, LIST_LENGTH), (i) => ({number: "", text: headName(run, view.heads[i])})),
+      ];
+    }
+    if (view.kind === "regions") {
+      const mine = run.regions.findIndex((r) => inRegion(r, selected));
+      if (mine < 0) return [this.note("Regions", "This token belongs to no region.")];
+      const entry = (i) => ({number: "", text: run.regions[i].name});
+      return [
+        this.list(`Region ${run.regions[mine].name} looks at`, ranked(viewRow(view, mine), LIST_LENGTH), entry),
+        this.list("Is looked at by, of what they give", ranked(viewColumn(view, mine), LIST_LENGTH), entry),
+      ];
+    }
+    const entry = this.tokenEntry(run, step);
+    const when = view.known[group] && !view.fresh.has(group) ? " (row of an earlier step)" : "";
+    return [
+      view.known[group]
+        ? this.list(`Looks at${when}`, ranked(viewRow(view, group), LIST_LENGTH), entry)
+        : this.note("Looks at", "This position was no query up to this step."),
+      this.list("Is looked at by", ranked(viewColumn(view, group), LIST_LENGTH), entry),
+    ];
+  }
+
+  tokenEntry(run, step) {
+    const ids = run.tokensAfter(step);
+    return (g) => ({number: run.numberOf(g), text: run.tokenLabel(ids, g), position: g * run.pool});
+  }
+
+  note(title, text) {
+    return el("div", {class: "list"}, el("h4", {}, title), el("p", {class: "muted"}, text));
+  }
+
+  list(title, entries, describe) {
+    const max = entries.length ? Math.max(entries[0][1], 1e-12) : 1;
+    const items = entries.map(([i, value]) => {
+      const {number, text, position} = describe(i);
+      const bar = el("span", {class: "bar", "aria-hidden": "true"});
+      bar.style.setProperty("--share", (value / max).toFixed(4));
+      const parts = [el("span", {class: "number"}, number), el("span", {class: "piece"}, text), bar,
+        el("span", {class: "value"}, percent(value))];
+      return el("li", {}, position === undefined ? el("span", {class: "entry"}, ...parts)
+        : el("button", {type: "button", class: "entry", onclick: () => this.onselect(position)}, ...parts));
+    });
+    return el("div", {class: "list"}, el("h4", {}, title), items.length ? el("ol", {}, ...items) : el("p", {class: "muted"}, "Nothing."));
+  }
+}
+
+function headName(run, head) {
+  return run.heads ? `head ${run.heads[head]}` : run.n_heads > 1 ? `mean of ${run.n_heads} heads` : "mean of heads";
+}
+
+function inRegion(region, position) {
+  return region.spans.some(([a, b]) => position >= a && position < b);
+}

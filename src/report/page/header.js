@@ -1,0 +1,45 @@
+// What is said of a recording before it is shown.
+
+const ATTENTION = {full: "full attention", causal: "causal attention", block_causal: "block-causal attention"};
+const REDUCE = {none: "every head", heads: "mean of heads", received: "what each key receives, by head", regions: "sums over regions"};
+
+function spans(numbers) {
+  const out = [];
+  for (let i = 0; i < numbers.length; i++) {
+    const first = numbers[i];
+    while (i + 1 < numbers.length && numbers[i + 1] === numbers[i] + 1) i++;
+    out.push(first === numbers[i] ? `${first}` : `${first}–${numbers[i]}`);
+  }
+  return out.join(", ");
+}
+
+function recordedText(run) {
+  const {taps, layers, steps, rows, heads, dtype} = run.recorded;
+  if (!run.reduce) return `${taps.join(", ")}, no patterns`;
+  const list = (what, value) => (Array.isArray(value) ? [`${what} ${spans(value)}`] : []);
+  return [REDUCE[run.reduce], ...list("layers", layers), `${steps.length} of ${run.S} steps`, ...list("heads", heads), ...list("rows", rows), dtype].join(", ");
+}
+
+function paneHeader(run) {
+  const {model} = run;
+  const sizes = [["n_layer", "layers"], ["n_head", "heads"], ["n_embd", "wide"]].filter(([k]) => model[k]).map(([k, what]) => `${model[k]} ${what}`);
+  const generated = run.unmask.filter((s) => s >= 0).length;
+  const entry = (name, text) => [el("dt", {}, name), el("dd", {}, text)];
+  const onPage = ["8 bits a value", ...(run.reduced.length ? run.reduced : ["everything that was recorded of the patterns"])].join(". ").replace(/\.$/, "");
+  const notes = [];
+  if (run.complete === false) notes.push("The run was stopped: the recording ends with its last complete step.");
+  if (run.edits.length) notes.push(`Attention was edited: ${run.edits.join("; ")}`);
+  if (run.single_pass) notes.push("One pass over the prompt; nothing was generated.");
+  const settings = Object.entries(run.settings).filter(([, value]) => value !== null);
+  return [
+    el("h2", {}, run.label),
+    el("dl", {class: "facts"},
+      ...entry("Model", [model.name || model.path, model.arch, ATTENTION[run.attention], ...sizes].filter(Boolean).join(", ")),
+      ...entry("Run", `${run.n_prompt} tokens given, ${generated} written in ${run.S} ${run.S === 1 ? "step" : "steps"}, seed ${run.seed}`),
+      ...entry("Recorded", `${recordedText(run)} (${run.file})`),
+      ...entry("On this page", onPage)),
+    ...notes.map((note) => el("p", {class: "notice"}, note)),
+    el("details", {class: "settings"}, el("summary", {}, "All settings"),
+      el("dl", {}, ...settings.flatMap(([name, value]) => entry(name, typeof value === "string" ? value : JSON.stringify(value))))),
+  ];
+}

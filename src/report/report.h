@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace buoy::report {
+
+struct ReportOptions {
+    std::vector<std::string> paths;  // one recording, or two side by side
+    std::vector<std::string> labels; // instead of the models' names; empty: none
+    std::string              out;
+    bool                     force    = false;    // replace an existing file
+    uint64_t                 max_size = 20 << 20; // bytes of attention on the page
+};
+
+// Writes one self-contained HTML page; what it had to leave out, a sentence each.
+std::vector<std::string> write_report(const ReportOptions & options);
+
+} // namespace buoy::report
