@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace buoy {
 
@@ -25,36 +26,52 @@ template <class T> T * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t
                                  t->nb[2] * static_cast<size_t>(i2) + t->nb[3] * static_cast<size_t>(i3));
 }
 
+struct Tensors {
+    const ggml_tensor *q, *k, *v, *mask, *dst;
+    float              scale;
+
+    int64_t n_rows() const { return q->ne[1] * (q->ne[2] / k->ne[2]); } // for each head of keys
+};
+
 // A row of work is one query of one head; those of all heads that share keys are counted through, head by head.
-void run(ggml_tensor * dst, int ith, int nth, void * userdata) {
-    const ggml_tensor * q    = dst->src[0];
-    const ggml_tensor * k    = dst->src[1];
-    const ggml_tensor * v    = dst->src[2];
-    const ggml_tensor * mask = dst->src[3];
-
-    const int64_t D = q->ne[0], Tq = q->ne[1], H = q->ne[2], S = q->ne[3], Hkv = k->ne[2];
-    const int64_t n_rows  = Tq * (H / Hkv); // for each head of keys
-    const int64_t most    = std::min(attention_rows_max, 4096 / ((D + 15) / 16 * 16));
-    const int64_t n_tiles = std::min(n_rows, std::max((n_rows + most - 1) / most, (nth + Hkv * S - 1) / (Hkv * S)));
-    const int64_t n_units = n_tiles * Hkv * S;
-
+AttentionWork make_work(const Tensors & t, int64_t unit, int64_t n_tiles) {
+    const int64_t D = t.q->ne[0], Tq = t.q->ne[1], H = t.q->ne[2], Hkv = t.k->ne[2];
+    const int64_t tile = unit % n_tiles, head_kv = unit / n_tiles % Hkv, stream = unit / n_tiles / Hkv;
+    const int64_t first = t.n_rows() * tile / n_tiles, last = t.n_rows() * (tile + 1) / n_tiles;
     AttentionWork work;
-    work.n_keys   = k->ne[1];
+    work.n_rows   = last - first;
+    work.n_keys   = t.k->ne[1];
     work.head_dim = D;
-    std::memcpy(&work.scale, &userdata, sizeof(work.scale));
-    for (int64_t unit = n_units * ith / nth; unit < n_units * (ith + 1) / nth; unit++) {
-        const int64_t tile = unit % n_tiles, head_kv = unit / n_tiles % Hkv, stream = unit / n_tiles / Hkv;
-        const int64_t first = n_rows * tile / n_tiles, last = n_rows * (tile + 1) / n_tiles;
-        work.n_rows = last - first;
-        work.k      = key_rows(k, head_kv, stream);
-        work.v      = key_rows(v, head_kv, stream);
-        for (int64_t row = first; row < last; row++) {
-            const int64_t i = row - first, t = row % Tq, head = head_kv * (H / Hkv) + row / Tq;
-            work.q[i]    = at<const float>(q, t, head, stream);
-            work.out[i]  = static_cast<float *>(dst->data) + ((stream * Tq + t) * H + head) * D;
-            work.mask[i] = mask != nullptr ? at<const uint16_t>(mask, t, 0, 0) : nullptr;
+    work.scale    = t.scale;
+    work.k        = key_rows(t.k, head_kv, stream);
+    work.v        = key_rows(t.v, head_kv, stream);
+    for (int64_t row = first; row < last; row++) {
+        const int64_t i = row - first, token = row % Tq, head = head_kv * (H / Hkv) + row / Tq;
+        work.q[i]    = at<const float>(t.q, token, head, stream);
+        work.out[i]  = static_cast<float *>(t.dst->data) + ((stream * Tq + token) * H + head) * D;
+        work.mask[i] = t.mask != nullptr ? at<const uint16_t>(t.mask, token, 0, 0) : nullptr;
+    }
+    return work;
+}
+
+void run(ggml_tensor * dst, int ith, int nth, void * userdata) {
+    Tensors t = {dst->src[0], dst->src[1], dst->src[2], dst->src[3], dst, 0.0f};
+    std::memcpy(&t.scale, &userdata, sizeof(t.scale));
+
+    const int64_t heads   = t.k->ne[2] * t.q->ne[3]; // of all streams
+    const int64_t most    = std::min(attention_rows_max, attention_floats / ((t.q->ne[0] + 15) / 16 * 16));
+    const int64_t n_tiles = std::min(t.n_rows(), std::max((t.n_rows() + most - 1) / most, (nth + heads - 1) / heads));
+    const int64_t n_units = n_tiles * heads, end = n_units * (ith + 1) / nth;
+
+    constexpr int64_t                        together = 8;
+    thread_local std::vector<AttentionState> states(together); // kept: a graph asks once a layer
+    std::vector<AttentionWork>               works;
+    for (int64_t unit = n_units * ith / nth; unit < end; unit++) {
+        works.push_back(make_work(t, unit, n_tiles));
+        if (works.size() == together || unit + 1 == end) {
+            kernel_table()->attend(works.data(), states.data(), static_cast<int64_t>(works.size()));
+            works.clear();
         }
-        kernel_table()->attend(work);
     }
 }
 

@@ -53,8 +53,10 @@ struct KeyRows {
 
 constexpr int64_t attention_rows_max = 64;
 constexpr int64_t attention_head_max = 256; // a multiple of 8
+constexpr int64_t attention_floats =
+    4096; // of each buffer: what a head needs at a time fits into a core's second cache
 
-// Some queries of heads that share their keys and values. n_rows · head_dim rounded up to 16 is at most 4096.
+// Some queries of heads that share their keys and values. n_rows · head_dim rounded up to 16 is at most attention_floats.
 struct AttentionWork {
     int64_t       n_rows, n_keys, head_dim;
     const float * q[attention_rows_max];
@@ -63,6 +65,17 @@ struct AttentionWork {
             mask[attention_rows_max]; // halves that are added to the scaled scores; null for all rows or for none
     KeyRows k, v;
     float   scale;
+};
+
+// What a row knows of the keys so far: the largest score, and Σ exp(score − largest).
+struct RunningSum {
+    float largest, sum;
+};
+
+// Room for one AttentionWork.
+struct alignas(64) AttentionState {
+    float      queries[attention_floats], mixed[attention_floats];
+    RunningSum sums[attention_rows_max];
 };
 
 // A row of logits: the two largest (of equals the first), their probabilities, and the entropy in nats.
@@ -78,7 +91,7 @@ struct KernelTable {
     // a = silu(a)·b, n a multiple of 8
     void (*gate)(float * a, const float * b, int64_t n);
 
-    void (*attend)(const AttentionWork & work);
+    void (*attend)(const AttentionWork * works, AttentionState * states, int64_t n); // of the same n_keys and head_dim
 
     void (*exponentials)(const float * x, float * to, int64_t n, float factor); // to = exp(factor·x)
     LogitSummary (*summarize)(const float * logits, int64_t n);

@@ -85,11 +85,6 @@ inline bool any_open(const uint16_t * mask, int64_t n) {
     return false;
 }
 
-// What a row knows of the keys so far: the largest score, and Σ exp(score − largest).
-struct RunningSum {
-    float largest, sum;
-};
-
 // Turns a tile's scores into weights and returns the factor that what was summed before has to be scaled by.
 inline float soften(float * scores, int64_t n, int64_t width, const uint16_t * mask, RunningSum & state) {
     for (int64_t i = n; i < width; i++) {
@@ -118,8 +113,10 @@ inline float soften(float * scores, int64_t n, int64_t width, const uint16_t * m
         _mm256_storeu_ps(scores + i, weight);
         sum = _mm256_add_ps(sum, weight);
     }
-    const float factor = _mm256_cvtss_f32(exp8(_mm256_sub_ps(_mm256_set1_ps(state.largest), base)));
-    state              = {largest, state.sum * factor + sum8(sum)};
+    // mostly the largest is an earlier one; the exponential would be waited for
+    const float factor =
+        largest == state.largest ? 1.0f : _mm256_cvtss_f32(exp8(_mm256_sub_ps(_mm256_set1_ps(state.largest), base)));
+    state = {largest, state.sum * factor + sum8(sum)};
     return factor;
 }
 
@@ -129,45 +126,60 @@ inline void scale_row(const float * from, float factor, int64_t n, float * to) {
     }
 }
 
-void attend(const AttentionWork & work) {
-    constexpr int64_t floats = 4096; // of each buffer: all of them fit into a core's second cache
-    alignas(64) float queries[floats], keys[floats], values[floats], scores[floats], mixed[floats];
-    RunningSum        states[attention_rows_max];
+struct KeyTile {
+    int64_t first, n, width;
+};
 
-    const int64_t  D = work.head_dim, D16 = (D + 15) / 16 * 16, n_rows = work.n_rows;
-    const int64_t  fit = floats / D16 / 16 * 16, width = fit < attention_rows_max ? fit : attention_rows_max;
-    const ReadTile read_k = transposed_reader(work.k.type), read_v = row_reader(work.v.type);
-    for (int64_t r = 0; r < n_rows; r++) {
-        scale_row(work.q[r], work.scale, D, queries + r * D);
-        states[r] = {-INFINITY, 0.0f};
+inline bool is_open(const AttentionWork & work, const KeyTile & tile) {
+    bool open = work.mask[0] == nullptr;
+    for (int64_t r = 0; r < work.n_rows && !open; r++) {
+        open = any_open(work.mask[r] + tile.first, tile.n);
     }
-    std::memset(mixed, 0, sizeof(float) * static_cast<size_t>(n_rows * D16));
+    return open;
+}
 
-    for (int64_t first = 0; first < work.n_keys; first += width) {
-        const int64_t n    = work.n_keys - first < width ? work.n_keys - first : width;
-        bool          open = work.mask[0] == nullptr;
-        for (int64_t r = 0; r < n_rows && !open; r++) {
-            open = any_open(work.mask[r] + first, n);
+inline void attend_tile(const AttentionWork & work, const KeyTile & tile, AttentionState & state) {
+    alignas(64) float keys[attention_floats], values[attention_floats], scores[attention_floats];
+    const int64_t     D = work.head_dim, D16 = (D + 15) / 16 * 16;
+    transposed_reader(work.k.type)(work.k, tile.first, tile.n, D, tile.width, keys);
+    multiply_floats(state.queries, static_cast<size_t>(D), keys, D, static_cast<size_t>(tile.width), scores,
+                    static_cast<size_t>(tile.width), false, work.n_rows);
+    for (int64_t r = 0; r < work.n_rows; r++) {
+        const uint16_t * mask   = work.mask[r] != nullptr ? work.mask[r] + tile.first : nullptr;
+        const float      factor = soften(scores + r * tile.width, tile.n, tile.width, mask, state.sums[r]);
+        if (factor != 1.0f) {
+            scale_row(state.mixed + r * D16, factor, D16, state.mixed + r * D16);
         }
-        if (!open) {
-            continue;
+    }
+    row_reader(work.v.type)(work.v, tile.first, tile.n, D, D16, values);
+    multiply_floats(scores, static_cast<size_t>(tile.width), values, tile.n, static_cast<size_t>(D16), state.mixed,
+                    static_cast<size_t>(D16), true, work.n_rows);
+}
+
+// A tile of keys for all of the work before the next one: the heads of a position lie side by side in memory.
+void attend(const AttentionWork * works, AttentionState * states, int64_t n_works) {
+    const int64_t D = works->head_dim, D16 = (D + 15) / 16 * 16, fit = attention_floats / D16 / 16 * 16;
+    const int64_t width = fit < attention_rows_max ? fit : attention_rows_max;
+    for (int64_t w = 0; w < n_works; w++) {
+        for (int64_t r = 0; r < works[w].n_rows; r++) {
+            scale_row(works[w].q[r], works[w].scale, D, states[w].queries + r * D);
+            states[w].sums[r] = {-INFINITY, 0.0f};
         }
-        read_k(work.k, first, n, D, width, keys);
-        multiply_floats(queries, static_cast<size_t>(D), keys, D, static_cast<size_t>(width), scores,
-                        static_cast<size_t>(width), false, n_rows);
-        for (int64_t r = 0; r < n_rows; r++) {
-            const uint16_t * mask   = work.mask[r] != nullptr ? work.mask[r] + first : nullptr;
-            const float      factor = soften(scores + r * width, n, width, mask, states[r]);
-            if (factor != 1.0f) {
-                scale_row(mixed + r * D16, factor, D16, mixed + r * D16);
+        std::memset(states[w].mixed, 0, sizeof(float) * static_cast<size_t>(works[w].n_rows * D16));
+    }
+    for (int64_t first = 0; first < works->n_keys; first += width) {
+        const KeyTile tile = {first, works->n_keys - first < width ? works->n_keys - first : width, width};
+        for (int64_t w = 0; w < n_works; w++) {
+            if (is_open(works[w], tile)) {
+                attend_tile(works[w], tile, states[w]);
             }
         }
-        read_v(work.v, first, n, D, D16, values);
-        multiply_floats(scores, static_cast<size_t>(width), values, n, static_cast<size_t>(D16), mixed,
-                        static_cast<size_t>(D16), true, n_rows);
     }
-    for (int64_t r = 0; r < n_rows; r++) { // a row that sees nothing is 0
-        scale_row(mixed + r * D16, states[r].sum == 0.0f ? 0.0f : 1.0f / states[r].sum, D, work.out[r]);
+    for (int64_t w = 0; w < n_works; w++) {
+        for (int64_t r = 0; r < works[w].n_rows; r++) { // a row that sees nothing is 0
+            const float sum = states[w].sums[r].sum;
+            scale_row(states[w].mixed + r * D16, sum == 0.0f ? 0.0f : 1.0f / sum, D, works[w].out[r]);
+        }
     }
 }
 
