@@ -53,6 +53,7 @@ apt_missing() {
             cmake | git | npm | g++ | clang-format) command -v "$package" >/dev/null || echo "$package" ;;
             ninja-build) command -v ninja >/dev/null || echo "$package" ;;
             python3-numpy) python3 -c 'import numpy' 2>/dev/null || echo "$package" ;;
+            chromium) command -v chromium chromium-browser google-chrome >/dev/null || echo "$package" ;;
             *) apt_has "$package" || echo "$package" ;;
         esac
     done
@@ -94,6 +95,8 @@ install_packages() {
         [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy)
         have_tree || packages+=(ca-certificates)
         apt_install "${packages[@]}"
+        # only the report's test looks at a page; Ubuntu has it as a snap
+        [ $for_tests = no ] || apt_install chromium || say "no Chromium, the report is not tested in a browser"
         if ! have_tree && ! command -v npm >/dev/null && ! upstream_reachable; then
             apt_install npm
         fi

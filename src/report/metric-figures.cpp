@@ -17,12 +17,12 @@ struct Study {
 };
 
 const Study studies[] = {
-    {"absorption", study_absorption}, {"floating", study_floating}, {"temporal", study_temporal},
-    {"sinks", study_sinks},           {"depth", study_depth},       {"rollout", study_rollout},
+    {"absorption", study_absorption}, {"depth", study_depth}, {"temporal", study_temporal},
+    {"floating", study_floating},     {"sinks", study_sinks}, {"rollout", study_rollout},
 };
 
 // The page has its width, not its reader's: text that scales with the figure must stay readable.
-constexpr double width_one = 620, width_many = 1180;
+constexpr double width_one = 596, width_many = 1222;
 
 // Messages name the file by its whole path, which is nobody's business but its owner's.
 std::string without_path(std::string message, const std::vector<std::string> & paths) {
@@ -48,7 +48,8 @@ std::vector<MetricFigure> metric_figures(const std::vector<std::string> & paths,
         MetricFigure one{study.name, "", ""};
         try {
             figure::Figure figure = study.study(options).figure;
-            figure.width          = figure.columns > 1 && figure.charts.size() > 1 ? width_many : width_one;
+            const bool     wide   = (figure.columns > 1 && figure.charts.size() > 1) || study.study == study_temporal;
+            figure.width          = wide ? width_many : width_one;
             one.svg               = figure::render_svg(figure, figure::SvgTheme::page);
         } catch (const Error & error) {
             one.reason = without_path(error.what(), paths);

@@ -12,8 +12,16 @@ NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
          "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium"]
 
 
+def runs(path):
+    """Ubuntu's chromium-browser may be a note that there is a snap."""
+    try:
+        return "Chrom" in subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
 def find_chromium():
-    return next((path for path in map(shutil.which, NAMES) if path), None)
+    return next((path for path in map(shutil.which, NAMES) if path and runs(path)), None)
 
 
 class Browser:

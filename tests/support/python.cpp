@@ -41,4 +41,13 @@ std::string run_python(const std::string & script, const std::vector<std::string
     return out;
 }
 
+std::string test_script(const std::string & folder, const std::string & name) {
+    std::string text = "import sys\nsys.dont_write_bytecode = True\n";
+    for (const std::string & dir : {std::string("metrics"), folder}) {
+        text += "sys.path.insert(0, '" + source_dir() + "/tests/" + dir + "')\n";
+    }
+    return text + "exec(compile(open('" + source_dir() + "/tests/" + folder + "/" + name + "').read(), '" + name +
+           "', 'exec'))\n";
+}
+
 } // namespace buoy::test

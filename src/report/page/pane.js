@@ -20,14 +20,15 @@ class Pane {
     this.tints = choice("Tint of the text", `tint-${index}`,
       [["received", "received"], ["row", "looks at"], ["column", "is looked at by"]], "received", (tint) => this.set({tint}));
     this.node = el("section", {class: "pane", "aria-label": run.label},
-      ...paneHeader(run),
+      el("div", {class: "head"}, ...paneHeader(run)),
       this.controls(index),
       el("div", {class: "body"},
         el("div", {class: "left"},
-          el("section", {class: "card"}, el("div", {class: "row"}, el("h3", {}, "Text"), this.tints.node), this.text.node, this.keyLine()),
-          this.details.node, ...(run.regions.length ? [this.regions.node] : [])),
-        el("div", {class: "right"}, run.steps.length ? this.map.node : el("section", {class: "card"}, el("h3", {}, "Map"),
-          el("p", {class: "muted"}, "The recording has no attention patterns (--attn-taps pattern).")))));
+          el("section", {class: "card written"}, el("div", {class: "row"}, el("h3", {}, "Text"), this.tints.node), this.text.node, this.keyLine()),
+          this.details.node),
+        el("div", {class: "right"}, run.steps.length ? this.map.node : el("section", {class: "card map"}, el("h3", {}, "Map"),
+          el("p", {class: "muted"}, "The recording has no attention patterns (--attn-taps pattern, --attn-rows).")),
+        ...(run.regions.length ? [this.regions.node] : []))));
     this.refresh();
   }
 
@@ -103,7 +104,7 @@ class Pane {
     this.layerPicker.select.value = String(state.layer);
     this.headPicker.select.value = String(state.head);
     const missing = view && view.step !== state.step ? `, attention of step ${view.step}` : "";
-    this.stepText.textContent = `${state.step} of 0–${run.S - 1}${missing}`;
+    this.stepText.textContent = `${state.step} / ${run.S - 1}${missing}`;
     this.slider.setAttribute("aria-valuetext", `step ${state.step}${missing}`);
     this.text.update(state, run.writtenIn(state.step));
     this.tints.set(state.tint);

@@ -32,21 +32,20 @@ class TextPanel {
       const piece = kind === "future" || kind === "mask" ? run.pieces[j] : run.pieceAt(ids, j);
       node.textContent = piece === "" ? "∅" : piece.replace(/\n/g, "↵\n");
       node.className = `token ${j < run.n_prompt ? "given" : ""} ${kind} ${fresh}`;
-      if (kind === "mask") node.setAttribute("aria-label", "mask");
-      else if (fresh) node.setAttribute("aria-label", `${visible(piece)}, written in this step`);
-      else node.removeAttribute("aria-label");
+      const spoken = kind === "mask" ? "mask" : piece.trim() === "" ? "white space" : piece.trim();
+      node.setAttribute("aria-label", fresh ? `${spoken}, written in this step` : spoken);
       node.toggleAttribute("aria-hidden", kind === "future");
     }
   }
 
-  // Tints tokens by their share of the largest value; `groups` are positions as they are pooled.
+  // Tints tokens by their share of the largest value.
   tint(values, selected) {
     const {run} = this;
     let max = 0;
     if (values) for (const v of values) if (v > max) max = v;
     this.tokens.forEach((node, j) => {
       const v = values && max > 0 ? values[Math.floor(j / run.pool)] / max : 0;
-      node.style.setProperty("--tint", v > 0 ? Math.sqrt(v).toFixed(3) : "0");
+      node.style.setProperty("--tint", v > 0 ? (v ** 0.6).toFixed(3) : "0");
       const chosen = selected !== null && Math.floor(selected / run.pool) === Math.floor(j / run.pool);
       node.classList.toggle("selected", chosen);
       node.setAttribute("aria-selected", String(j === selected));

@@ -35,6 +35,9 @@ function rowsView(run, at, layers, heads) {
       }
     }
   }
+  if (run.attention === "causal" && run.pool === 1) {
+    for (let i = 0; i < G; i++) values.fill(NaN, i * G + i + 1, (i + 1) * G); // what a query can't see
+  }
   return {kind: "rows", n: G, K: G, values, known, fresh: new Set(run.stepRows[at])};
 }
 
