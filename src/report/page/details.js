@@ -55,7 +55,7 @@ class Details {
   }
 
   tokenEntry(run, step) {
-    const ids = run.tokensAfter(step);
+    const ids = run.tokensSeen(step).slice();
     return (g) => ({number: run.numberOf(g), text: run.tokenLabel(ids, g), position: g * run.pool});
   }
 

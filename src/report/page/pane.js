@@ -138,7 +138,7 @@ class Pane {
 
   labels(view) {
     const {run, state} = this;
-    const ids = run.tokensAfter(state.step).slice();
+    const ids = run.tokensSeen(state.step).slice();
     const group = state.selected === null ? null : Math.floor(state.selected / run.pool);
     const token = (g) => run.tokenLabel(ids, g);
     const named = (g) => `${run.numberOf(g)} ${token(g)}`;
