@@ -32,6 +32,7 @@ void add_report_command(CLI::App & app, std::function<void()> & chosen) {
             for (const std::string & note : buoy::report::write_report(typed->options)) {
                 std::cerr << "llama-attention: " << buoy::printable(note) << "\n";
             }
+            std::cout << buoy::printable(typed->options.out) << "\n";
         };
     });
 }
