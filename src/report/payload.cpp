@@ -44,6 +44,9 @@ std::string count_text(size_t n, const std::string & noun) {
 
 std::vector<std::string> what_was_reduced(const PageShape & shape, const PagePlan & plan) {
     std::vector<std::string> out;
+    if (shape.steps.empty()) {
+        return out;
+    }
     if (shape.n_heads > 1 && !plan.heads) {
         out.push_back("The mean of " + count_text(shape.n_heads, "head") + " is here instead of each of them.");
     }

@@ -80,7 +80,7 @@ def check_text(rec, step):
     global checked
     for j, (text, look) in enumerate(tokens()):
         now, before, words = rec.tokens[step + 1, j], rec.tokens[step, j], look.split()
-        assert ("mask" in words) == (now == rec.meta["model"]["mask_id"]), (step, j, look)
+        assert ("mask" in words) == (now >= 0 and now == rec.meta["model"]["mask_id"]), (step, j, look)
         assert ("future" in words) == (now < 0), (step, j, look)
         assert ("fresh" in words) == (now != before), (step, j, look)
         piece = rec.meta["pieces"][j].replace("\\\\", "\\")
@@ -244,6 +244,10 @@ def check_other_reductions():
     shown = browser.run("[...document.querySelectorAll('.regions tbody tr')].map((r) => [...r.querySelectorAll('td')].map((c) => c.textContent))")
     for row, true in zip(shown, sums / sums.sum(1, keepdims=True)):
         assert np.allclose([number(c) for c in row], true, atol=0.01), (row, true)
+    record("scores.npz", taps=["scores"])
+    open_page("scores.html", path("scores.npz"))
+    browser.run("document.querySelectorAll('.text .token')[6].click()")
+    assert selected() == 6 and browser.run("document.querySelectorAll('canvas, .picker, .list').length") == 0
     fine()
 
 

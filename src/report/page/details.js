@@ -14,8 +14,8 @@ class Details {
   update(run, view, state) {
     const {selected, step} = state;
     if (selected === null) {
-      this.title.textContent = "Received attention";
-      this.facts.textContent = "Select a token to see where it looks and who looks at it.";
+      this.title.textContent = view ? "Received attention" : "Tokens";
+      this.facts.textContent = view ? "Select a token to see where it looks and who looks at it." : "Select a token to see when it was written.";
       this.lists.replaceChildren(...(view && view.kind !== "regions"
         ? [this.list("Receive most", ranked(viewReceived(view), LIST_LENGTH), this.tokenEntry(run, step))] : []));
       return;

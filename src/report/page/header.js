@@ -25,7 +25,7 @@ function paneHeader(run) {
   const sizes = [["n_layer", "layers"], ["n_head", "heads"], ["n_embd", "wide"]].filter(([k]) => model[k]).map(([k, what]) => `${model[k]} ${what}`);
   const generated = run.unmask.filter((s) => s >= 0).length;
   const entry = (name, text) => [el("dt", {}, name), el("dd", {}, text)];
-  const onPage = ["8 bits a value.", ...(run.reduced.length ? run.reduced : ["Nothing else was reduced."])].join(" ");
+  const onPage = !run.steps.length ? "The text; there are no patterns." : ["8 bits a value.", ...(run.reduced.length ? run.reduced : ["Nothing else was reduced."])].join(" ");
   const notes = [];
   if (run.complete === false) notes.push("The run was stopped: the recording ends with its last complete step.");
   if (run.edits.length) notes.push(`Attention was edited: ${run.edits.join("; ")}`);

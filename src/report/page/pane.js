@@ -24,7 +24,7 @@ class Pane {
       this.controls(index),
       el("div", {class: "body"},
         el("div", {class: "left"},
-          el("section", {class: "card written"}, el("div", {class: "row"}, el("h3", {}, "Text"), this.tints.node), this.text.node, this.keyLine()),
+          el("section", {class: "card written"}, el("div", {class: "row"}, el("h3", {}, "Text"), ...(run.steps.length ? [this.tints.node] : [])), this.text.node, this.keyLine()),
           this.details.node),
         el("div", {class: "right"}, run.steps.length ? this.map.node : el("section", {class: "card map"}, el("h3", {}, "Map"),
           el("p", {class: "muted"}, "The recording has no attention patterns (--attn-taps pattern, --attn-rows).")),
@@ -54,7 +54,7 @@ class Pane {
     this.headPicker = picker("Head", heads, (head) => this.set({head}));
     this.headPicker.select.disabled = heads.length < 2;
     return el("div", {class: "controls"}, this.playButton, el("label", {class: "step"}, el("span", {}, "Step"), this.slider), this.stepText,
-      this.layerPicker.node, this.headPicker.node);
+      ...(run.steps.length ? [this.layerPicker.node, this.headPicker.node] : []));
   }
 
   play(on) {
