@@ -2,13 +2,26 @@
 
 #include "buoy/error.h"
 
+#include <algorithm>
+
 namespace buoy {
+
+namespace {
+
+constexpr Reorder none   = Reorder::none;
+constexpr Need    must   = Need::required;
+constexpr Layers  dense  = Layers::dense;
+constexpr Layers  sparse = Layers::sparse;
+
+} // namespace
 
 ArchMapping find_mapping(const HfJson & config) {
     const std::string wanted = hf_architecture(config);
     std::string       known;
-    for (ArchMapping & mapping : std::vector<ArchMapping>{llada_mapping(), dream_mapping(), llama_mapping(),
-                                                          qwen2_mapping(), qwen3_mapping()}) {
+    for (ArchMapping & mapping : std::vector<ArchMapping>{
+             llada_mapping(), dream_mapping(), llama_mapping(), qwen2_mapping(), qwen3_mapping(), qwen3moe_mapping(),
+             a2d_llama_mapping(), a2d_qwen2_mapping(), a2d_qwen3_mapping(), sdar_mapping(), sdar_moe_mapping(),
+             fast_dllm_v2_mapping(), llada_moe_mapping(), llada2_mapping(), rnd1_mapping()}) {
         for (const char * name : mapping.hf_names) {
             if (wanted == name) {
                 return std::move(mapping);
@@ -17,6 +30,11 @@ ArchMapping find_mapping(const HfJson & config) {
         }
     }
     fail(config.path(), ": architecture '", wanted, "' is not known; known: ", known);
+}
+
+bool ArchMapping::has_experts() const {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [](const TensorRule & rule) { return rule.layers == Layers::sparse; });
 }
 
 std::vector<TensorRule> transformer_rules(Reorder reorder_q, Reorder reorder_k) {
@@ -28,9 +46,30 @@ std::vector<TensorRule> transformer_rules(Reorder reorder_q, Reorder reorder_k) 
         {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight", Dim::kv, Dim::embd},
         {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight", Dim::embd, Dim::q},
         {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight", Dim::embd},
-        {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight", Dim::ff, Dim::embd},
-        {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight", Dim::ff, Dim::embd},
-        {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight", Dim::embd, Dim::ff},
+        {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight", Dim::ff, Dim::embd, none, must, dense},
+        {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight", Dim::ff, Dim::embd, none, must, dense},
+        {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight", Dim::embd, Dim::ff, none, must, dense},
+    };
+}
+
+std::vector<TensorRule> qwen3_attention_rules() {
+    return {
+        {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight", Dim::head},
+        {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight", Dim::head},
+        {"model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias", Dim::embd, Dim::none, none,
+         Need::optional},
+    };
+}
+
+std::vector<TensorRule> expert_rules() {
+    return {
+        {"model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight", Dim::expert, Dim::embd, none, must, sparse},
+        {"model.layers.{}.mlp.experts.{x}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight", Dim::ff_expert, Dim::embd,
+         none, must, sparse},
+        {"model.layers.{}.mlp.experts.{x}.up_proj.weight", "blk.{}.ffn_up_exps.weight", Dim::ff_expert, Dim::embd, none,
+         must, sparse},
+        {"model.layers.{}.mlp.experts.{x}.down_proj.weight", "blk.{}.ffn_down_exps.weight", Dim::embd, Dim::ff_expert,
+         none, must, sparse},
     };
 }
 

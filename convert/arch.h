@@ -1,6 +1,7 @@
 #pragma once
 
 #include "hf-config.h"
+#include "moe-config.h"
 
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 namespace buoy {
 
 // Sizes a tensor's shape is made of; none ends the shape.
-enum class Dim { none, vocab, embd, ff, q, kv, head };
+enum class Dim { none, vocab, embd, ff, q, kv, qkv, head, expert, ff_expert, ff_shared };
 
 // What happens to the rows on the way. Where ggml's RoPE pairs neighbouring rows (NORM), the halves that Hugging Face
 // pairs (rotate-half) are interleaved within each head.
@@ -18,13 +19,17 @@ enum class Reorder { none, interleave_q, interleave_k };
 
 enum class Need { required, optional };
 
+// Where a per-layer rule applies: a mixture of experts may have ordinary layers as well.
+enum class Layers { all, dense, sparse };
+
 struct TensorRule {
-    const char * source; // "{}" is the layer
+    const char * source; // "{}" is the layer; "{x}" is an expert, all of which become one tensor
     const char * target;
     Dim          rows    = Dim::none;
     Dim          cols    = Dim::none; // none: one-dimensional
     Reorder      reorder = Reorder::none;
     Need         need    = Need::required;
+    Layers       layers  = Layers::all;
 };
 
 struct ArchMapping {
@@ -34,8 +39,13 @@ struct ArchMapping {
     const char *              head;      // source name of the LM head, same shape
     std::vector<TensorRule>   tensors;
 
-    bool diffusion = false; // attention is not causal
-    bool shift     = false; // diffusion.shift_logits: row i predicts token i + 1
+    bool         diffusion    = false;   // attention is not causal
+    bool         shift        = false;   // diffusion.shift_logits: row i predicts token i + 1
+    const char * block_key    = nullptr; // the config's name for the length of a block, if attention is block-causal
+    int64_t      block_length = 0;       // where the config does not say; 0: attention is not block-causal
+    MoeDefaults  moe;
+
+    bool has_experts() const;
 
     // Refuses settings of the config that the GGUF architecture can't express.
     void (*check)(const HfJson & config) = nullptr;
@@ -46,6 +56,16 @@ ArchMapping dream_mapping();
 ArchMapping llama_mapping();
 ArchMapping qwen2_mapping();
 ArchMapping qwen3_mapping();
+ArchMapping qwen3moe_mapping();
+ArchMapping a2d_llama_mapping();
+ArchMapping a2d_qwen2_mapping();
+ArchMapping a2d_qwen3_mapping();
+ArchMapping sdar_mapping();
+ArchMapping sdar_moe_mapping();
+ArchMapping fast_dllm_v2_mapping();
+ArchMapping llada_moe_mapping();
+ArchMapping llada2_mapping();
+ArchMapping rnd1_mapping();
 
 // By architectures[0]; an unknown one is an Error that lists the known.
 ArchMapping find_mapping(const HfJson & config);
@@ -54,6 +74,11 @@ ArchMapping find_mapping(const HfJson & config);
 std::vector<TensorRule> transformer_rules(Reorder reorder_q, Reorder reorder_k);
 // Their q, k and v biases.
 std::vector<TensorRule> qkv_bias_rules(Reorder reorder_q, Reorder reorder_k, Need need);
+
+// Norms of each head of q and k, and the bias of the output, if there is one: what Qwen3's attention has besides.
+std::vector<TensorRule> qwen3_attention_rules();
+// `model.layers.{}.mlp.{gate,experts.{x}.…}`, and `mlp.{gate,up,down}_proj` where a layer is ordinary.
+std::vector<TensorRule> expert_rules();
 
 void append(std::vector<TensorRule> & rules, const std::vector<TensorRule> & more);
 

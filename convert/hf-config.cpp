@@ -1,5 +1,6 @@
 #include "hf-config.h"
 
+#include "arch.h"
 #include "buoy/error.h"
 #include "io/json-file.h"
 
@@ -99,8 +100,14 @@ void read_heads(const HfJson & config, HfParams & params) {
     } else {
         fail(config.path(), ": width ", params.n_embd, " is not a multiple of ", params.n_head, " attention heads");
     }
-    if (params.head_dim % 2 != 0) {
-        fail(config.path(), ": head dimension ", params.head_dim, ", expected an even number (RoPE)");
+    const double share = config.find_float({"partial_rotary_factor"}).value_or(1.0);
+    if (!(share > 0 && share <= 1)) {
+        fail(config.path(), ": 'partial_rotary_factor' is ", share, ", expected more than 0 and at most 1");
+    }
+    params.n_rot = static_cast<int64_t>(static_cast<double>(params.head_dim) * share);
+    if (params.n_rot < 2 || params.n_rot % 2 != 0) {
+        fail(config.path(), ": ", params.n_rot, " of head dimension ", params.head_dim,
+             " are rotated, expected an even number (RoPE)");
     }
 }
 
@@ -204,7 +211,7 @@ std::string hf_architecture(const HfJson & config) {
     return list->front().get<std::string>();
 }
 
-HfParams read_params(const HfJson & config) {
+HfParams read_params(const HfJson & config, const ArchMapping & mapping) {
     HfParams params;
     params.n_vocab = config.require_int({"embedding_size", "vocab_size"}, 1, SIZE_MAX_32);
     params.n_ctx   = config.require_int({"max_position_embeddings", "max_sequence_length"}, 1, SIZE_MAX_32);
@@ -213,7 +220,9 @@ HfParams read_params(const HfJson & config) {
     if (config.find({"intermediate_size", "mlp_hidden_size"}) == nullptr && config.find({"mlp_ratio"}) != nullptr) {
         params.n_ff = config.require_int({"mlp_ratio"}, 1, 1024) * params.n_embd;
     } else {
-        params.n_ff = config.require_int({"intermediate_size", "mlp_hidden_size"}, 1, SIZE_MAX_32);
+        params.n_ff = config.require_int(
+            {"intermediate_size", "mlp_hidden_size", "dense_intermediate_size", "moe_intermediate_size"}, 1,
+            SIZE_MAX_32);
     }
     read_heads(config, params);
     params.norm_eps = config.require_float({"rms_norm_eps"});
@@ -222,6 +231,13 @@ HfParams read_params(const HfJson & config) {
     }
     read_rope(config, params);
     params.tied = config.find_bool({"weight_tying", "tie_word_embeddings"});
+    if (mapping.has_experts()) {
+        params.moe = read_moe(config, mapping.moe, params.n_layer);
+    }
+    params.block_length = mapping.block_length;
+    if (mapping.block_key != nullptr && config.find({mapping.block_key}) != nullptr) {
+        params.block_length = config.require_int({mapping.block_key}, 1, SIZE_MAX_32);
+    }
     return params;
 }
 

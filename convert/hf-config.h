@@ -1,5 +1,7 @@
 #pragma once
 
+#include "moe-config.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -61,15 +63,20 @@ struct HfParams {
     int64_t             n_head    = 0;
     int64_t             n_head_kv = 0;
     int64_t             head_dim  = 0;
+    int64_t             n_rot     = 0; // the first so many of a head are rotated
     double              norm_eps  = 0;
     double              rope_base = 10000;
     RopeScaling         rope;
-    std::optional<bool> tied; // absent: tied if and only if the checkpoint stores one of the two
+    MoeParams           moe;
+    int64_t             block_length = 0; // > 0: attention is block-causal
+    std::optional<bool> tied;             // absent: tied if and only if the checkpoint stores one of the two
 };
 
 // architectures[0]: model_type is not reliable, two of our architectures share one.
 std::string hf_architecture(const HfJson & config);
 
-HfParams read_params(const HfJson & config);
+struct ArchMapping;
+
+HfParams read_params(const HfJson & config, const ArchMapping & mapping);
 
 } // namespace buoy

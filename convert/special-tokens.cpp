@@ -113,7 +113,7 @@ std::optional<int32_t> find_mask(const Sources & from, const Tokenizer & out, co
     if (const std::optional<int32_t> id = find_by_id("mask", from, out, log)) {
         return id;
     }
-    for (const char * text : {"<|mdm_mask|>", "<|mask|>", "<|MASK|>"}) {
+    for (const char * text : {"<|mdm_mask|>", "<|mask|>", "<|MASK|>", "|<MASK>|"}) {
         const auto found = ids.find(text);
         if (found != ids.end()) {
             return found->second;

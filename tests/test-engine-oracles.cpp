@@ -17,8 +17,10 @@ using namespace buoy::test;
 
 namespace {
 
-const char * const oracle_names[] = {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied",
-                                     "qwen2", "qwen3-tied"};
+const char * const oracle_names[] = {
+    "llada",       "llada-256-bf16", "dream", "llama",        "llama32-rope-scaled-tied",
+    "qwen2",       "qwen3-tied",     "sdar",  "fast-dllm-v2", "llada2-moe",
+    "llada21-moe", "llada-moe",      "rnd1"};
 
 std::unique_ptr<Engine> load(const std::string & name, const std::string & outtype, const EngineParams & params) {
     ModelParams model;
@@ -48,11 +50,11 @@ TEST_CASE("logits equal the reference") {
         const auto               engine   = load(name, "f32", exact_params());
         const size_t             V        = static_cast<size_t>(engine->info().n_vocab);
 
-        const std::vector<float> plain = engine->forward(whole_request(tokens)).logits;
+        const std::vector<float> plain = engine->forward(oracle.request()).logits;
         CHECK(nmse(plain, expected) <= 1e-8);
         CHECK(argmax_rows(plain, V) == argmax_rows(expected, V));
 
-        ForwardRequest stored = whole_request(tokens);
+        ForwardRequest stored = oracle.request();
         stored.kv             = KvUse::store;
         CHECK(nmse(engine->forward(stored).logits, expected) <= 1e-8);
     }
@@ -66,11 +68,12 @@ TEST_CASE("F16 and Q8_0 files stay close to the reference") {
         CAPTURE(std::string(name));
         const Oracle oracle(name);
         const auto   tokens = oracle.ids("input_ids");
-        CHECK(nmse(load(name, "f16", exact_params())->forward(whole_request(tokens)).logits, oracle.floats("logits")) <=
+        CHECK(nmse(load(name, "f16", exact_params())->forward(oracle.request()).logits, oracle.floats("logits")) <=
               1e-5);
-        CHECK(nmse(load(name, "q8_0", exact_params())->forward(whole_request(tokens)).logits,
-                   oracle.floats("logits")) <= 1e-2);
-        CHECK(nmse(load(name, "f32", {})->forward(whole_request(tokens)).logits, oracle.floats("logits")) <= 1e-5);
+        // rounding sends some tokens to other experts
+        CHECK(nmse(load(name, "q8_0", exact_params())->forward(oracle.request()).logits, oracle.floats("logits")) <=
+              (oracle.has("router_logits") ? 0.2 : 1e-2));
+        CHECK(nmse(load(name, "f32", {})->forward(oracle.request()).logits, oracle.floats("logits")) <= 1e-5);
     }
 }
 
@@ -86,7 +89,7 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
         const auto   L        = engine->info().n_layer;
         const auto   qk_layer = oracle.expected["forward"]["qk_layer"].get<int32_t>();
 
-        ForwardRequest request = whole_request(tokens);
+        ForwardRequest request = oracle.request();
         request.rows           = {0}; // taps see every query row even when a single output is asked for
         for (int32_t il = 0; il < L; il++) {
             request.taps.push_back({Tap::pattern, il});
@@ -122,7 +125,7 @@ TEST_CASE("reductions of attention patterns equal the reference's") {
         const auto               engine  = load(name, "f32", exact_params());
         const int64_t            H       = engine->info().n_head;
         const std::vector<float> attn    = oracle.floats("attn"); // [L, H, T, T]
-        ForwardRequest           request = whole_request(tokens);
+        ForwardRequest           request = oracle.request();
         request.selection                = {{1, 2}, {0, 3, 5, 6}, {{0}, {1, 2, 3}, {5, 6, 7}}};
         std::vector<int32_t> positions(tokens.size());
         std::iota(positions.begin(), positions.end(), 0);

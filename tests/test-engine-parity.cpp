@@ -18,8 +18,10 @@ RandomModel model_of(const std::string & arch, const std::string & type) {
     model.n_embd    = 128;
     model.n_layer   = 3;
     model.n_head_kv = arch == "llada" ? 4 : 2;
-    model.head_dim  = arch == "qwen3" ? 64 : 32;
-    model.tied      = arch == "qwen3";
+    model.head_dim  = arch == "qwen3" || arch == "qwen3moe" || arch == "rnd1" ? 64 : 32;
+    model.tied      = arch == "qwen3" || arch == "rnd1";
+    model.n_expert  = 12;
+    model.n_used    = 3;
     return model;
 }
 
@@ -63,7 +65,7 @@ std::vector<float> run_decode(Engine & engine, const std::vector<int32_t> & toke
 
 TEST_CASE("one pass over a sequence") {
     const auto request = whole_request(random_tokens(48, 256));
-    for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3"}) {
+    for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3", "qwen3moe", "rnd1", "llada-moe"}) {
         for (const char * type : {"f32", "q4_0"}) {
             CAPTURE(std::string(arch));
             CAPTURE(std::string(type));
@@ -77,7 +79,7 @@ TEST_CASE("one pass over a sequence") {
 
 TEST_CASE("autoregressive decoding with stored keys and values") {
     const auto tokens = random_tokens(40, 256);
-    for (const char * arch : {"llama", "qwen2", "qwen3"}) {
+    for (const char * arch : {"llama", "qwen2", "qwen3", "qwen3moe"}) {
         for (const char * type : {"f32", "q4_0"}) {
             CAPTURE(std::string(arch));
             CAPTURE(std::string(type));
@@ -97,6 +99,38 @@ TEST_CASE("with flash attention") {
         CAPTURE(std::string(arch));
         const Pair pair = load_pair(model_of(arch, "f32"), params);
         CHECK(nmse(pair.ours->forward(request).logits, pair.theirs->forward(request).logits) <= 1e-5);
+    }
+}
+
+// libllama has no block-causal attention, but blocks of one token are causal and one block is full attention.
+TEST_CASE("block-causal models at both ends") {
+    const std::vector<int32_t> tokens = random_tokens(30, 256);
+    const struct {
+        const char * ours;
+        const char * causal;
+        const char * full;
+    } families[] = {{"sdar_moe", "qwen3moe", "rnd1"}, {"sdar", "qwen3", nullptr}, {"fast-dllm-v2", "qwen2", "dream"}};
+    for (const auto & family : families) {
+        CAPTURE(std::string(family.ours));
+        RandomModel model  = model_of(family.causal, "f32"); // the same seed gives the same weights under any name
+        ModelParams where  = {};
+        const auto  theirs = [&](const char * arch) {
+            model.arch = arch;
+            where.path = random_gguf(model);
+            return load_llama_engine(where, exact_params())->forward(whole_request(tokens)).logits;
+        };
+        const auto ours = [&](int32_t block_length) {
+            model.arch             = family.ours;
+            where.path             = random_gguf(model);
+            ForwardRequest request = whole_request(tokens);
+            request.block_length   = block_length;
+            return load_engine(where, exact_params())->forward(request).logits;
+        };
+        CHECK(nmse(ours(1), theirs(family.causal)) <= 1e-9);
+        if (family.full != nullptr) {
+            CHECK(nmse(ours(64), theirs(family.full)) <= 1e-9);
+        }
+        CHECK(nmse(ours(8), ours(1)) > 1e-4);
     }
 }
 

@@ -138,6 +138,37 @@ TEST_CASE("step plan: Dream's timesteps, alone and within blocks") {
     }
 }
 
+TEST_CASE("step plan: block-causal models, with and without stored blocks") {
+    for (const char * arch : {"sdar", "fast-dllm-v2"}) {
+        for (DiffusionCache cache : {DiffusionCache::none, DiffusionCache::prefix}) {
+            for (size_t n_prompt : {3, 8}) {
+                CAPTURE(std::string(arch));
+                CAPTURE(static_cast<int>(cache));
+                CAPTURE(n_prompt);
+                GenerateParams params;
+                params.n_predict    = 16 - static_cast<int32_t>(n_prompt % 8);
+                params.block_length = 8;
+                params.cache        = cache;
+                check_plan(arch, given(n_prompt), params);
+                params.steps_per_block = 3;
+                check_plan(arch, given(n_prompt), params);
+                params.steps_per_block = 11; // more than tokens
+                check_plan(arch, given(n_prompt), params);
+                params.n_predict -= 3; // the last block is not wanted whole
+                check_plan(arch, given(n_prompt), params);
+                params.steps_per_block = 0;
+                params.threshold       = 0.004f;
+                check_plan(arch, given(n_prompt), params);
+            }
+        }
+    }
+    GenerateParams edited;
+    edited.n_predict      = 12;
+    edited.edit_threshold = 0.004f;
+    edited.post_steps     = 3;
+    check_plan("sdar", given(5), edited);
+}
+
 TEST_CASE("step plan: one token after the other") {
     GenerateParams params;
     params.n_predict = 7;

@@ -150,7 +150,7 @@ void measure_pass(Engine & engine, const Case & one, const MeasureParams & param
     request.tokens = make_prompt(T, engine.info());
     request.rows   = range(T - R, T);
     request.output = buoy::OutputKind::summary;
-    if (one.generate.cache != buoy::DiffusionCache::none) {
+    if (one.generate.cache.value_or(buoy::DiffusionCache::none) != buoy::DiffusionCache::none) {
         request.kv = buoy::KvUse::store;
         engine.forward(request);
         request.tokens.erase(request.tokens.begin(), request.tokens.end() - R);

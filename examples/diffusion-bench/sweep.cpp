@@ -59,7 +59,11 @@ void set_steps(Case & one, const std::string & v) { one.generate.steps = parse_n
 void set_block(Case & one, const std::string & v) {
     one.generate.block_length = parse_number("--block-length", v, 0, tokens_max);
 }
-void set_cache(Case & one, const std::string & v) { one.generate.cache = parse_name("--cache", v, cache_names); }
+void set_cache(Case & one, const std::string & v) {
+    if (v != "auto") {
+        one.generate.cache = parse_name("--cache", v, cache_names);
+    }
+}
 void set_threshold(Case & one, const std::string & v) {
     if (v != "off") {
         one.generate.threshold = parse_number("--threshold", v, 0.0f, 1.0f);
@@ -116,7 +120,8 @@ const std::vector<Parameter> & parameters() {
          set_unpack},
         {"kernels", "--kernels", "WHOSE", "ours", "the CPU's matrix products, attention and summaries: ours, ggml",
          Use::always, set_kernels},
-        {"cache", "--cache", "MODE", "none", "K/V reuse: none (exact), prefix, dual", Use::always, set_cache},
+        {"cache", "--cache", "MODE", "auto",
+         "K/V reuse: none, prefix, dual; auto: prefix for block-causal models, else none", Use::always, set_cache},
         {"prompt", "-p,--n-prompt", "N", "32", "prompt tokens", Use::generation, set_prompt},
         {"gen", "-n,--n-predict", "N", "224", "new tokens", Use::generation, set_predict},
         {"steps", "--steps", "N", "64", "denoising steps in all; 0: one token a step", Use::generation, set_steps},

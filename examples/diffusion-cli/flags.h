@@ -67,8 +67,9 @@ public:
         return flag;
     }
 
-    template <typename T>
-    Flag & choice(const std::string & names, const std::vector<std::pair<std::string, T>> & known, T & target,
+    // Target is T or an optional one.
+    template <typename T, typename Target>
+    Flag & choice(const std::string & names, const std::vector<std::pair<std::string, T>> & known, Target & target,
                   const std::string & help) {
         std::string list, initial;
         for (const auto & [name, value] : known) {

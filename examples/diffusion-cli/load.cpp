@@ -62,8 +62,10 @@ Request make_request(const Options & options, const buoy::Vocab & vocab) {
 void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt) {
     const bool generates = !options.chat && options.logits_out.empty();
     if (options.engine.n_ctx == 0 && !options.chat && options.generate.n_predict >= 0) {
-        const int64_t n_needed = static_cast<int64_t>(n_prompt) + std::max(options.generate.n_predict, 1);
-        options.engine.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
+        const int64_t B = std::max(options.generate.block_length, 1); // a block-causal model's last one is whole
+        const int64_t n_needed =
+            (static_cast<int64_t>(n_prompt) + std::max(options.generate.n_predict, 1) + B - 1) / B * B;
+        options.engine.n_ctx = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
     } else if (options.engine.n_ctx > 0 && generates) {
         buoy::answer_length(options.generate, n_prompt, options.engine.n_ctx);
     }

@@ -67,6 +67,7 @@ int write_logits(const Session & session, const Console & console, const Prompt 
     request.tokens = prompt.tokens;
     request.rows.resize(prompt.tokens.size());
     std::iota(request.rows.begin(), request.rows.end(), 0);
+    request.block_length = session.options.generate.block_length;
     attn.prepare_pass(request);
     const buoy::ForwardResult & result = session.engine.forward(request);
     if (interrupted()) {

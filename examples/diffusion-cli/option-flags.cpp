@@ -126,8 +126,8 @@ void add_denoising_flags(FlagTable & table, Options & o) {
     table
         .call("--diffusion-algorithm", "NAME", set_algorithm,
               "which position is written first: origin, entropy, margin, random, confidence (or 0 to 4), pc, "
-              "pc-linear, eb")
-        .with_default("entropy for shifted models, else confidence");
+              "pc-linear, eb, sequential")
+        .with_default("entropy for shifted models with full attention, else confidence");
     table.number("--diffusion-alg-temp", "T", g.alg_temp, {0, 1000},
                  "draw positions by their scores at this temperature; 0: the best");
     table.number("--diffusion-cfg-scale", "W", g.cfg_scale, {0, 1000}, "classifier-free guidance; 0: none");
@@ -140,16 +140,27 @@ void add_denoising_flags(FlagTable & table, Options & o) {
     table.number("--diffusion-pc-lambda", "F", g.pc_lambda, {0, 1e6}, "how strongly pc prefers a block's beginning");
     table.number("--diffusion-pc-alpha", "F", g.pc_alpha, {0, 1e6}, "largest score that pc gives");
     table.number("--diffusion-eb-gamma", "F", g.eb_gamma, {0, 1e6}, "entropy that eb allows in one step, in nats");
-    table.choice<buoy::DiffusionCache>("--diffusion-cache",
-                                       {{"none", buoy::DiffusionCache::none},
-                                        {"prefix", buoy::DiffusionCache::prefix},
-                                        {"dual", buoy::DiffusionCache::dual}},
-                                       g.cache,
-                                       "keys and values reused between steps; none is exact, the others are faster");
+    table
+        .choice<buoy::DiffusionCache>("--diffusion-cache",
+                                      {{"none", buoy::DiffusionCache::none},
+                                       {"prefix", buoy::DiffusionCache::prefix},
+                                       {"dual", buoy::DiffusionCache::dual}},
+                                      g.cache,
+                                      "keys and values reused between steps: none, those before the block, or all but "
+                                      "the block's; exact before blocks of block-causal models")
+        .with_default("prefix for block-causal models, else none");
     table
         .number("--diffusion-cache-refresh", "N", g.cache_refresh, {1, whole_max},
                 "compute everything again after N steps of a block")
         .with_default("");
+    table
+        .number("--diffusion-sub-block-length", "N", g.sub_block_length, {1, whole_max},
+                "write a block in parts of N (block-causal models)")
+        .with_default("the model's");
+    table.number("--diffusion-edit-threshold", "P", g.edit_threshold, {0, 1},
+                 "replace written tokens by others surer than that (block-causal models such as LLaDA2.1)");
+    table.number("--diffusion-post-steps", "N", g.post_steps, {0, whole_max},
+                 "steps that may only edit, once a block has no masks");
     table.toggle("--diffusion-visual", o.visual, true, "watch the text appear (on standard error)");
 }
 

@@ -100,8 +100,9 @@ struct ForwardRequest {
     std::vector<int32_t> tokens;    // [S, T]
     std::vector<int32_t> positions; // [T], the same in every stream, strictly increasing; empty: 0 … T-1
     std::vector<int32_t> rows;      // [R], indices into 0 … T-1, the rows whose output is wanted
-    OutputKind           output = OutputKind::logits;
-    KvUse                kv     = KvUse::none;
+    OutputKind           output       = OutputKind::logits;
+    KvUse                kv           = KvUse::none;
+    int32_t              block_length = 0; // > 0: of block-causal attention, instead of the model's own
     // > 0 with two streams: what comes out is un + (w + 1)(cond − un) of the second and the first, one row for both
     float                 cfg_scale = 0.0f;
     std::vector<TapPoint> taps; // empty: nothing is observed and nothing is paid for it

@@ -22,17 +22,19 @@ enum class Algorithm {
     pc,         // position-aware, frequency-calibrated (arXiv 2508.13021)
     pc_linear,  // its linear variant: calibrated confidence mixed with the position
     eb,         // entropy-bounded: as many as the entropy budget allows
+    sequential, // from left to right (SDAR)
 };
 
 // Accepts the names and upstream's numbers 0 to 4; throws Error listing them.
 Algorithm    parse_algorithm(const std::string & text);
 const char * algorithm_name(Algorithm algorithm);
 
-// How keys and values of a full-attention model are reused between steps (Fast-dLLM, arXiv 2505.22618).
+// How keys and values are reused between steps (Fast-dLLM, arXiv 2505.22618). What lies before a block is exact for block-causal
+// models, and approximate for those with full attention.
 enum class DiffusionCache {
-    none,   // exact: everything is computed in every step
+    none,   // everything is computed in every step
     prefix, // what lies before the block is computed once per block
-    dual,   // what lies before and behind the block is computed once per block
+    dual,   // what lies before and behind the block, or part of a block, is computed once
 };
 
 // Token frequencies of a corpus, for Algorithm::pc. Ids that are not listed count once.
@@ -73,17 +75,24 @@ struct GenerateParams {
     int32_t              steps_per_block = 0; // the same, counted per block
     int32_t              block_length    = 0; // semi-autoregressive blocks; 0: the model's, else everything at once
     std::optional<float> eps; // Dream's timesteps, from 1 down to eps, over everything; with a cache over each block
-    std::optional<Algorithm> algorithm;
-    float                    alg_temp  = 0.0f; // > 0: positions are drawn from softmax(score / alg_temp)
-    float                    cfg_scale = 0.0f; // > 0: classifier-free guidance; the engine needs two streams
-    std::optional<float>     threshold;        // write every position at least that sure, and one at least
-    std::optional<float>     factor;           // write the n surest while (n + 1)(1 − c_n) < factor
-    float                    eb_gamma  = 0.01f;
-    float                    pc_lambda = 0.25f;
-    float                    pc_alpha  = 10.0f;
-    FrequencyTable           pc_table;
-    DiffusionCache           cache         = DiffusionCache::none;
-    int32_t                  cache_refresh = 0; // > 0: compute everything again after that many steps of a block
+    std::optional<Algorithm>      algorithm;
+    float                         alg_temp  = 0.0f; // > 0: positions are drawn from softmax(score / alg_temp)
+    float                         cfg_scale = 0.0f; // > 0: classifier-free guidance; the engine needs two streams
+    std::optional<float>          threshold;        // write every position at least that sure, and one at least
+    std::optional<float>          factor;           // write the n surest while (n + 1)(1 − c_n) < factor
+    float                         eb_gamma  = 0.01f;
+    float                         pc_lambda = 0.25f;
+    float                         pc_alpha  = 10.0f;
+    FrequencyTable                pc_table;
+    std::optional<DiffusionCache> cache;             // left open: prefix where that is exact, else none
+    int32_t                       cache_refresh = 0; // > 0: compute everything again after that many steps of a block
+
+    // block-causal models
+    int32_t              sub_block_length = 0; // a block is written in parts of that many; 0: the model's
+    std::optional<float> edit_threshold;       // what was written is replaced by a token at least that sure (LLaDA2.1)
+    int32_t              post_steps = 16;      // steps that may only edit, once a block has no masks
+    int32_t              n_batch    = 512;     // prompt tokens computed at a time
+    std::vector<int32_t> stored;               // tokens whose K/V an earlier generation left in the engine's store
 
     std::vector<int32_t> end_ids; // generation ends where one of these is final
     StepCallback         on_step;
@@ -96,11 +105,12 @@ struct Generation {
     std::vector<int32_t>    sequence; // prompt and all that was written, masks where a stopped run left them
     std::vector<int32_t>    tokens;   // the new ones, trimmed before the end token
     std::vector<StepReport> steps;
+    std::vector<int32_t>    stored; // whose K/V are exact in the engine's store, for a prompt that begins with them
     int64_t                 n_forward = 0;
-    double                  prompt_ms = 0.0; // autoregressive: until the first token
-    double                  decode_ms = 0.0;
-    bool                    ended     = false; // at an end token
-    bool                    stopped   = false; // by a callback
+    double prompt_ms = 0.0; // autoregressive: until the first token; block-causal: a long prompt's batches
+    double decode_ms = 0.0;
+    bool   ended     = false; // at an end token
+    bool   stopped   = false; // by a callback
 };
 
 // Streams the engine must have for these settings.

@@ -19,6 +19,11 @@ struct Traits {
     bool          shift        = false; // row i predicts token i + 1 (true for every causal model)
     int32_t       mask_id      = -1;    // -1: no mask token, so no diffusion
 
+    // as its authors decode it
+    int32_t sub_block_length = 0;     // > 0: a block is written in parts of that many
+    bool    even_steps       = false; // step i of n leaves masks · (n − i − 1) / n of all masks
+    int32_t closing_id       = -1;    // >= 0: the last position of an answer holds this token from the beginning
+
     bool is_diffusion() const { return mask_id >= 0 && attention != AttentionKind::causal; }
 };
 

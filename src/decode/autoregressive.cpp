@@ -8,8 +8,6 @@ namespace buoy {
 
 namespace {
 
-constexpr int32_t n_batch = 512; // prompt tokens computed at a time
-
 // Computes the tokens from position first on. The result is about the last one; null where on_prompt ended it before.
 const ForwardResult * compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first,
                                    OutputKind output, int32_t step, const GenerateParams & params,
@@ -20,7 +18,7 @@ const ForwardResult * compute_from(Engine & engine, const std::vector<int32_t> &
     request.output = output;
     request.kv     = KvUse::store;
     while (first < n_total) {
-        const int32_t n = params.on_forward ? n_total - first : std::min(n_batch, n_total - first);
+        const int32_t n = params.on_forward ? n_total - first : std::min(params.n_batch, n_total - first);
         request.tokens.assign(tokens.begin() + first, tokens.begin() + first + n);
         request.positions.clear();
         for (int32_t i = 0; i < n; i++) {
@@ -56,9 +54,11 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
     TokenChoice          choice(params, engine.info().traits.mask_id, ConfidenceOf::sampling);
     const OutputKind     output = choice.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
     const auto           start  = std::chrono::steady_clock::now();
-    int32_t              n_done = 0; // positions in the store
     out.prompt                  = prompt;
-    engine.kv_truncate(0);
+    // positions in the store; the last token is computed again for its output
+    const auto same   = std::mismatch(params.stored.begin(), params.stored.end(), prompt.begin(), prompt.end() - 1);
+    auto       n_done = static_cast<int32_t>(same.first - params.stored.begin());
+    engine.kv_truncate(n_done);
     for (int32_t step = 0; step < params.n_predict && !out.stopped && !out.ended; step++) {
         const auto            position = static_cast<int32_t>(tokens.size());
         const ForwardResult * result   = compute_from(engine, tokens, n_done, output, step, params, out.n_forward);
@@ -85,7 +85,8 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
         out.steps.push_back(std::move(report));
         out.stopped = params.on_step && !params.on_step(out.steps.back(), tokens);
     }
-    out.sequence = tokens;
+    out.stored.assign(tokens.begin(), tokens.begin() + n_done);
+    out.sequence = std::move(tokens);
     return out;
 }
 

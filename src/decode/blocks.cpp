@@ -73,7 +73,7 @@ void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const Gene
                    const BlockSpan & block, int32_t index, int32_t n_steps) {
     const RandomSource random(params.seed);
     const auto         n_masked   = static_cast<int32_t>(canvas.masked(block.from, block.to).size());
-    const bool         open_ended = params.threshold || params.factor || settings.algorithm == Algorithm::eb;
+    const bool         open_ended = settings.open_ended(params);
     FullPasses         full_passes(params.cache_refresh);
     for (int32_t step = 0; (open_ended || step < n_steps) && !canvas.is_done(); step++) {
         std::vector<int32_t> positions = canvas.masked(block.from, block.to);
@@ -93,12 +93,12 @@ void denoise_block(Canvas & canvas, const DenoiseSettings & settings, const Gene
                 asked.push_back(position);
             }
         }
-        const Pass             pass       = choose_pass(canvas, params.cache, full_passes.next(), block);
+        const Pass             pass       = choose_pass(canvas, settings.cache, full_passes.next(), block);
         std::vector<Candidate> candidates = canvas.ask(asked, pass.from, pass.to, pass.kv);
         for (Candidate & c : candidates) {
             c.id = canvas.is_masked(c.position) ? c.id : canvas.token(c.position);
         }
-        rank(candidates, settings.algorithm, params, block, random, canvas.step());
+        rank(candidates, settings.order, params, block, random, canvas.step());
         candidates.erase(std::remove_if(candidates.begin(), candidates.end(),
                                         [&](const Candidate & c) { return !canvas.is_masked(c.position); }),
                          candidates.end());

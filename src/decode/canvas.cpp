@@ -6,18 +6,40 @@
 
 namespace buoy {
 
-Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params)
+namespace {
+
+// The end of the block that holds the last position, if the context has room for it.
+size_t canvas_length(int32_t n_wanted, int32_t block_length, int32_t n_ctx) {
+    const int64_t B       = std::max(block_length, 1);
+    const int64_t rounded = (n_wanted + B - 1) / B * B;
+    return static_cast<size_t>(std::max<int64_t>(n_wanted, std::min<int64_t>(rounded, n_ctx)));
+}
+
+} // namespace
+
+Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params,
+               int32_t block_length)
     : engine_(engine), params_(params), traits_(engine.info().traits),
-      choice_(params, traits_.mask_id, traits_.shift ? ConfidenceOf::sampling : ConfidenceOf::model), tokens_(prompt) {
-    tokens_.resize(prompt.size() + static_cast<size_t>(params.n_predict), traits_.mask_id);
+      choice_(params, traits_.mask_id, traits_.shift ? ConfidenceOf::sampling : ConfidenceOf::model), tokens_(prompt),
+      block_length_(block_length), wanted_(static_cast<int32_t>(prompt.size()) + params.n_predict) {
+    tokens_.resize(canvas_length(wanted_, params.n_predict > 0 ? block_length : 0, engine.n_ctx()), traits_.mask_id);
     for (int32_t id : tokens_) {
         given_.push_back(id != traits_.mask_id);
     }
-    first_      = static_cast<int32_t>(std::find(given_.begin(), given_.end(), false) - given_.begin());
-    answer_     = static_cast<int32_t>(std::find(given_.rbegin(), given_.rend(), true).base() - given_.begin());
+    first_  = static_cast<int32_t>(std::find(given_.begin(), given_.end(), false) - given_.begin());
+    answer_ = static_cast<int32_t>(std::find(given_.rbegin(), given_.rend(), true).base() - given_.begin());
+    if (traits_.closing_id >= 0 && params.n_predict > 1) {
+        tokens_.back() = traits_.closing_id;
+    }
     out_.prompt = prompt;
     output_     = choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
-    engine_.kv_truncate(0);
+    // of what is stored, whole blocks of the same tokens stay exact; guidance hides the prompt, which is another one then
+    if (block_length > 0 && params.cfg_scale == 0.0f) {
+        const auto same = std::mismatch(params.stored.begin(), params.stored.end(), tokens_.begin(),
+                                        tokens_.begin() + std::min(first_, end())); // masks are never stored
+        n_stored_       = static_cast<int32_t>(same.first - params.stored.begin()) / block_length * block_length;
+    }
+    engine_.kv_truncate(n_stored_);
 }
 
 std::vector<int32_t> Canvas::masked(int32_t from, int32_t to) const {
@@ -36,7 +58,7 @@ bool Canvas::is_end(int32_t position) const {
 }
 
 bool Canvas::ended() const {
-    for (int32_t position = first_; position < end() && !is_masked(position); position++) {
+    for (int32_t position = first_; position < wanted_ && !is_masked(position); position++) {
         if (is_end(position)) {
             return true;
         }
@@ -44,11 +66,12 @@ bool Canvas::ended() const {
     return false;
 }
 
-std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32_t from, int32_t to, KvUse kv) {
+ForwardRequest Canvas::make_request(int32_t from, int32_t to, KvUse kv) const {
     ForwardRequest request; // made anew: what an observer added was for one pass
-    request.output    = output_;
-    request.kv        = kv;
-    request.cfg_scale = params_.cfg_scale;
+    request.output       = output_;
+    request.kv           = kv;
+    request.cfg_scale    = params_.cfg_scale;
+    request.block_length = block_length_;
     request.tokens.assign(tokens_.begin() + from, tokens_.begin() + to);
     if (params_.cfg_scale > 0.0f) { // second stream: what was given is hidden, what was generated stays
         for (int32_t position = from; position < to; position++) {
@@ -59,6 +82,16 @@ std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32
     for (int32_t position = from; position < to; position++) {
         request.positions.push_back(position);
     }
+    return request;
+}
+
+void Canvas::store(int32_t from, int32_t to) {
+    engine_.forward(make_request(from, to, KvUse::store));
+    out_.n_forward++;
+}
+
+std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32_t from, int32_t to, KvUse kv) {
+    ForwardRequest request = make_request(from, to, kv);
     for (int32_t position : positions) {
         // shifted models predict a token from the row before it; the first row stands in for itself
         request.rows.push_back((traits_.shift ? std::max(position - 1, 0) : position) - from);
@@ -101,12 +134,14 @@ void Canvas::commit(const std::vector<Candidate> & ranked, int32_t n, int32_t bl
 
 Generation Canvas::finish() {
     out_.ended = ended();
-    for (int32_t position = first_; position < end() && !is_end(position); position++) {
+    for (int32_t position = first_; position < wanted_ && !is_end(position); position++) {
         if (!given_[static_cast<size_t>(position)] && !is_masked(position)) { // a stopped run shows what is there
             out_.tokens.push_back(token(position));
         }
     }
-    out_.sequence = tokens_;
+    out_.stored.assign(tokens_.begin(), tokens_.begin() + n_stored_);
+    tokens_.resize(static_cast<size_t>(wanted_));
+    out_.sequence = std::move(tokens_);
     return std::move(out_);
 }
 

@@ -10,14 +10,24 @@ enum class Schedule {
     blocks,          // left to right (LLaDA)
     timesteps,       // everything at once (Dream)
     block_timesteps, // left to right, each along timesteps of its own: shifted models with a cache (Fast-dLLM)
+    block_causal,    // left to right, tiled from position 0: what lies before a block never sees it
 };
 
 // What the user left open, filled in from the model.
 struct DenoiseSettings {
-    Algorithm algorithm    = Algorithm::confidence;
-    Schedule  schedule     = Schedule::blocks;
-    float     eps          = 1e-3f;
-    int32_t   block_length = 0; // 0: one block
+    Algorithm      algorithm        = Algorithm::confidence;
+    Algorithm      order            = Algorithm::confidence; // the algorithm, but for eb: by what it sorts
+    Schedule       schedule         = Schedule::blocks;
+    DiffusionCache cache            = DiffusionCache::none;
+    float          eps              = 1e-3f;
+    bool           even_steps       = false; // timesteps write the same number each
+    int32_t        block_length     = 0;     // 0: one block
+    int32_t        sub_block_length = 0;     // block_causal: 0: the block is one part
+
+    // Whether the model decides how many steps a block takes.
+    bool open_ended(const GenerateParams & params) const {
+        return params.threshold || params.factor || params.edit_threshold || algorithm == Algorithm::eb;
+    }
 };
 
 // Throws Error where this model can't do what is asked.
@@ -31,6 +41,13 @@ void denoise_timesteps(Canvas & canvas, const DenoiseSettings & settings, const 
 
 // Fast-dLLM's blocks for shifted models, with a cache.
 void denoise_shifted_blocks(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params);
+
+// Blocks tiled from position 0 with exact K/V of those that are finished: SDAR (arXiv 2510.06303), LLaDA2, and with sub-blocks and a
+// shift Fast-dLLM v2 (arXiv 2509.26328).
+void denoise_block_causal(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params);
+
+// Of step i of n_steps in a block of `length`, the number of positions that are due.
+int32_t block_due(const GenerateParams & params, int32_t length, int32_t n_steps, int32_t i);
 
 // Counts the passes of a block that has a store: which of them compute everything.
 class FullPasses {
@@ -56,8 +73,8 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
 // block has one at least.
 int32_t block_steps(const GenerateParams & params, int32_t n_blocks, int32_t index, int32_t n_masked);
 
-// How many of the remaining masks step i of n_steps writes along timesteps.
-int32_t count_of_step(int32_t n_masked, int32_t i, int32_t n_steps, float eps);
+// How many of the n_left masks, once n_total, step i of n_steps writes along timesteps.
+int32_t count_of_step(const DenoiseSettings & settings, int32_t n_total, int32_t n_left, int32_t i, int32_t n_steps);
 
 // Calls the function for every block that has masks, left to right, with its index and its share of the steps.
 using DenoiseBlock = void (*)(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,

@@ -17,7 +17,7 @@ struct AlgorithmName {
     const char * number; // upstream's, null for ours
 };
 
-constexpr std::array<AlgorithmName, 8> algorithm_names = {{
+constexpr std::array<AlgorithmName, 9> algorithm_names = {{
     {Algorithm::origin, "origin", "0"},
     {Algorithm::entropy, "entropy", "1"},
     {Algorithm::margin, "margin", "2"},
@@ -26,6 +26,7 @@ constexpr std::array<AlgorithmName, 8> algorithm_names = {{
     {Algorithm::pc, "pc", nullptr},
     {Algorithm::pc_linear, "pc-linear", nullptr},
     {Algorithm::eb, "eb", nullptr},
+    {Algorithm::sequential, "sequential", nullptr},
 }};
 
 } // namespace
@@ -61,8 +62,9 @@ Generation generate(Engine & engine, const std::vector<int32_t> & prompt, const 
     const auto start      = std::chrono::steady_clock::now();
     Generation out;
     if (info.traits.is_diffusion()) {
-        DenoiseSettings settings = resolve_settings(info, params);
-        Canvas          canvas(engine, prompt, params);
+        DenoiseSettings settings     = resolve_settings(info, params);
+        const bool      block_causal = settings.schedule == Schedule::block_causal;
+        Canvas          canvas(engine, prompt, params, block_causal ? settings.block_length : 0);
         if (canvas.first() == canvas.end()) {
             fail("nothing is masked: give -n, or a prompt with masks to fill");
         }
@@ -71,6 +73,7 @@ Generation generate(Engine & engine, const std::vector<int32_t> & prompt, const 
             case Schedule::blocks: denoise_blocks(canvas, settings, params); break;
             case Schedule::timesteps: denoise_timesteps(canvas, settings, params); break;
             case Schedule::block_timesteps: denoise_shifted_blocks(canvas, settings, params); break;
+            case Schedule::block_causal: denoise_block_causal(canvas, settings, params); break;
         }
         out = canvas.finish();
     } else {

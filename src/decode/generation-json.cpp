@@ -52,13 +52,19 @@ void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & p
     json["steps"]                  = count(params.steps);
     json["steps_per_block"]        = count(params.steps_per_block);
     json["block_length"]           = at_once ? Json(nullptr) : count(resolved.block_length);
-    json["eps"]                    = resolved.schedule == Schedule::blocks ? Json(nullptr) : number(resolved.eps);
+    const bool in_time             = at_once || resolved.schedule == Schedule::block_timesteps;
+    json["eps"]                    = in_time && !resolved.even_steps ? number(resolved.eps) : Json(nullptr);
     json["alg_temp"]               = number(params.alg_temp);
     json["cfg_scale"]              = number(params.cfg_scale);
     json["threshold"]              = number(params.threshold);
     json["factor"]                 = number(params.factor);
-    json["cache"]                  = cache_name(params.cache);
+    json["cache"]                  = cache_name(resolved.cache);
     json["cache_refresh"]          = count(params.cache_refresh);
+    if (resolved.schedule == Schedule::block_causal) {
+        json["sub_block_length"] = count(resolved.sub_block_length);
+        json["edit_threshold"]   = number(params.edit_threshold);
+        json["post_steps"]       = params.edit_threshold ? Json(params.post_steps) : Json(nullptr);
+    }
     if (resolved.algorithm == Algorithm::eb) {
         json["eb_gamma"] = number(params.eb_gamma);
     }

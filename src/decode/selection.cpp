@@ -24,6 +24,7 @@ float score_of(const Candidate & c, Algorithm algorithm, const GenerateParams & 
         case Algorithm::pc:
             return std::exp(-params.pc_lambda * static_cast<float>(c.position - block.from)) * calibrated(c, params);
         case Algorithm::pc_linear: return calibrated(c, params); // normalised over the block below
+        case Algorithm::sequential: return -static_cast<float>(c.position - block.from);
         case Algorithm::origin:
         case Algorithm::random: return 0.0f; // drawn below
     }
@@ -76,6 +77,16 @@ int32_t keep_above(std::vector<Candidate> & ranked, float threshold) {
     const auto kept = std::stable_partition(ranked.begin() + 1, ranked.end(),
                                             [&](const Candidate & c) { return c.prob >= threshold; });
     return static_cast<int32_t>(kept - ranked.begin());
+}
+
+int32_t keep_surer(std::vector<Candidate> & ranked, float threshold, int32_t n_due) {
+    const auto sure = [&](const Candidate & c) { return c.prob > threshold; };
+    const auto n    = static_cast<int32_t>(std::count_if(ranked.begin(), ranked.end(), sure));
+    if (n < n_due) {
+        return n_due;
+    }
+    std::stable_partition(ranked.begin(), ranked.end(), sure);
+    return n;
 }
 
 // The first candidate always passes; the one at index i passes while c_i >= 1 − factor / (i + 2). As the reference does it, a

@@ -28,6 +28,8 @@ void rank(std::vector<Candidate> & candidates, Algorithm algorithm, const Genera
 // How many of the ranked candidates to write.
 // Fast-dLLM's threshold: brings the first and all others with at least that probability to the front.
 int32_t keep_above(std::vector<Candidate> & ranked, float threshold);
+// SDAR's dynamic rule: brings all surer than that to the front, if they are at least as many as are due; else the first n_due.
+int32_t keep_surer(std::vector<Candidate> & ranked, float threshold, int32_t n_due);
 int32_t count_by_factor(const std::vector<Candidate> & ranked, float factor); // Fast-dLLM: (n + 1)(1 − c_n) < factor
 int32_t count_by_entropy(const std::vector<Candidate> & ranked,
                          float                          gamma); // EB-sampler: cumsum − cummax <= gamma, one at least

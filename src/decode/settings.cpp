@@ -40,12 +40,16 @@ void check_ranges(const GenerateParams & params) {
     check_range("pc's alpha", static_cast<double>(params.pc_alpha), 0.0, 1e6);
     check_range("the threshold", static_cast<double>(params.threshold.value_or(0.5f)), 0.0, 1.0);
     check_range("the factor", static_cast<double>(params.factor.value_or(1.0f)), 0.0, 1e6);
+    check_range("the sub-block length", params.sub_block_length, 0, 1e9);
+    check_range("the edit threshold", static_cast<double>(params.edit_threshold.value_or(0.5f)), 0.0, 1.0);
+    check_range("the number of steps that only edit", params.post_steps, 0, 1e6);
+    check_range("the batch size", params.n_batch, 1, 1e9);
     check_range("eps", static_cast<double>(params.eps.value_or(0.1f)), 1e-9, 1.0 - 1e-6);
 }
 
 // What no model could make sense of.
 void check_contradictions(const GenerateParams & params) {
-    const bool cached  = params.cache != DiffusionCache::none;
+    const bool cached  = params.cache.value_or(DiffusionCache::none) != DiffusionCache::none;
     const bool blocks  = params.block_length > 0 || params.steps_per_block > 0;
     const bool is_eb   = params.algorithm == Algorithm::eb;
     const int  n_rules = (params.threshold ? 1 : 0) + (params.factor ? 1 : 0) + (is_eb ? 1 : 0);
@@ -61,6 +65,9 @@ void check_contradictions(const GenerateParams & params) {
     }
     if (params.eps && (params.factor || is_eb)) {
         fail("timesteps (eps) say how many positions a step writes, so they can't be combined with factor or eb");
+    }
+    if (params.edit_threshold && (params.factor || is_eb)) {
+        fail("an edit threshold goes with a threshold or none, not with factor or eb");
     }
     if (params.eps && params.algorithm == Algorithm::pc_linear) {
         fail("algorithm pc-linear compares the positions of a block, so it can't be combined with timesteps (eps)");
@@ -79,14 +86,49 @@ void check_contradictions(const GenerateParams & params) {
 
 } // namespace
 
+namespace {
+
+// What only makes sense for one of the two kinds of attention.
+void check_attention(const ModelInfo & info, const GenerateParams & params, Algorithm algorithm) {
+    const char * const what = info.arch.c_str();
+    if (info.traits.attention != AttentionKind::block_causal) {
+        if (params.edit_threshold || params.sub_block_length > 0) {
+            fail("an edit threshold and sub-blocks are for block-causal models, ", what, " has full attention");
+        }
+        return;
+    }
+    if (params.eps || algorithm == Algorithm::origin || algorithm == Algorithm::pc_linear) {
+        fail("timesteps (eps), origin and pc-linear are not known for block-causal models such as ", what);
+    }
+    if (params.cache_refresh > 0) {
+        fail("a cache refresh is for full attention, the stored blocks of ", what, " are exact");
+    }
+    if (params.edit_threshold && info.traits.shift) {
+        fail("an edit threshold is for models that predict in place, the rows of ", what, " are shifted");
+    }
+}
+
+} // namespace
+
 DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & params) {
     DenoiseSettings settings;
-    const bool      cached   = params.cache != DiffusionCache::none;
-    const bool      parallel = params.threshold.has_value() || params.factor.has_value();
-    settings.algorithm =
-        params.algorithm.value_or(info.traits.shift && !parallel ? Algorithm::entropy : Algorithm::confidence);
-    settings.eps          = params.eps.value_or(settings.eps);
-    settings.block_length = params.block_length > 0 ? params.block_length : info.traits.block_length;
+    const bool      block_causal = info.traits.attention == AttentionKind::block_causal;
+    const bool      parallel     = params.threshold.has_value() || params.factor.has_value();
+    settings.cache               = params.cache.value_or(block_causal ? DiffusionCache::prefix : DiffusionCache::none);
+    settings.algorithm           = params.algorithm.value_or(
+                  info.traits.shift && !parallel && !block_causal ? Algorithm::entropy : Algorithm::confidence);
+    settings.order =
+        settings.algorithm == Algorithm::eb && info.traits.even_steps ? Algorithm::confidence : settings.algorithm;
+    settings.eps              = params.eps.value_or(settings.eps);
+    settings.even_steps       = info.traits.even_steps && !params.eps;
+    settings.block_length     = params.block_length > 0 ? params.block_length : info.traits.block_length;
+    settings.sub_block_length = params.sub_block_length > 0 ? params.sub_block_length : info.traits.sub_block_length;
+    check_attention(info, params, settings.algorithm);
+    if (block_causal) {
+        settings.schedule = Schedule::block_causal;
+        return settings;
+    }
+    const bool cached = settings.cache != DiffusionCache::none;
 
     const bool is_pc_linear = settings.algorithm == Algorithm::pc_linear;
     const bool is_eb        = settings.algorithm == Algorithm::eb;

@@ -18,6 +18,9 @@ struct StepPlan {
     bool                     open_ended = false;
 };
 
+// Positions of the sequence that generate() works on: a block-causal model's last block is whole.
+int32_t canvas_length(const ModelInfo & info, const GenerateParams & params, size_t n_prompt);
+
 // params.n_predict is resolved (answer_length).
 StepPlan plan_steps(const ModelInfo & info, const std::vector<int32_t> & prompt, const GenerateParams & params);
 

@@ -20,8 +20,11 @@ float share_of_step(int32_t i, int32_t n_steps, float eps) {
 
 } // namespace
 
-int32_t count_of_step(int32_t n_masked, int32_t i, int32_t n_steps, float eps) {
-    return static_cast<int32_t>(static_cast<float>(n_masked) * share_of_step(i, n_steps, eps));
+int32_t count_of_step(const DenoiseSettings & settings, int32_t n_total, int32_t n_left, int32_t i, int32_t n_steps) {
+    if (settings.even_steps) { // RND1 rounds what is left, not what is written
+        return n_left - static_cast<int32_t>(n_total * (static_cast<double>(n_steps - 1 - i) / n_steps));
+    }
+    return static_cast<int32_t>(static_cast<float>(n_left) * share_of_step(i, n_steps, settings.eps));
 }
 
 namespace {
@@ -63,7 +66,8 @@ void denoise_budget(Canvas & canvas, const DenoiseSettings & settings, const Gen
 void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, const GenerateParams & params,
                            const BlockSpan & block, int32_t index, int32_t n_steps) {
     const RandomSource random(params.seed);
-    const int32_t      reach = params.cache == DiffusionCache::dual ? block.to : canvas.end();
+    const int32_t      reach   = settings.cache == DiffusionCache::dual ? block.to : canvas.end();
+    const auto         n_total = static_cast<int32_t>(canvas.masked(block.from, block.to).size());
     FullPasses         full_passes(params.cache_refresh);
     for (int32_t i = 0; !canvas.is_done(); i++) {
         std::vector<int32_t> positions = canvas.masked(block.from, block.to);
@@ -76,7 +80,7 @@ void denoise_shifted_block(Canvas & canvas, const DenoiseSettings & settings, co
         }
         const auto n_left = static_cast<int32_t>(positions.size());
         const auto due    = opening || params.threshold ? 1
-                            : i < n_steps - 1           ? count_of_step(n_left, i, n_steps, settings.eps)
+                            : i < n_steps - 1           ? count_of_step(settings, n_total, n_left, i, n_steps)
                                                         : n_left;
         if (due == 0) {
             canvas.commit({}, 0, index);
@@ -104,7 +108,7 @@ void denoise_timesteps(Canvas & canvas, const DenoiseSettings & settings, const 
     for (int32_t i = 0; i < n_steps && !canvas.is_done(); i++) {
         const std::vector<int32_t> positions = canvas.masked(canvas.first(), canvas.end());
         const auto                 n_left    = static_cast<int32_t>(positions.size());
-        const int32_t              due       = count_of_step(n_left, i, n_steps, settings.eps);
+        const int32_t              due       = count_of_step(settings, n_masked, n_left, i, n_steps);
         if (n_left == 0 || (due == 0 && settings.algorithm != Algorithm::origin)) {
             canvas.commit({}, 0, 0);
             continue;

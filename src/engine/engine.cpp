@@ -25,7 +25,8 @@ std::unique_ptr<Engine> load_engine(const ModelParams & model, const EngineParam
     const std::string name = file.require_string("general.architecture");
     const Arch *      arch = find_arch(name);
     // a mixture of experts under a dense model's name (Mixtral) is libllama's
-    if (arch == nullptr || file.get_int(name + ".expert_count").value_or(0) > 0) {
+    const bool sparse = file.get_int(name + ".expert_count").value_or(0) > 0;
+    if (arch == nullptr || (sparse && !arch->defaults.sparse)) {
         return load_llama_engine(model, params);
     }
     return std::make_unique<GgmlEngine>(std::make_unique<const Model>(file, *arch, model), params);

@@ -36,7 +36,8 @@ int64_t pad_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multip
 
 GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params)
     : model_(std::move(model)), params_(params),
-      store_(model_->hparams(), model_->placement(), params, choose_n_ctx(params, model_->hparams().n_ctx_train)) {
+      store_(model_->hparams(), model_->placement(), params,
+             choose_n_ctx(params, model_->hparams().n_ctx_train, model_->info().traits.block_length)) {
     const HParams & hp      = model_->hparams();
     const auto &    devices = model_->placement().devices();
     if (params.n_streams < 1) {
@@ -57,7 +58,7 @@ GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & 
         handles.push_back(backends_.back().get());
     }
     sched_.reset(ggml_backend_sched_new(handles.data(), nullptr, static_cast<int>(handles.size()),
-                                        Graph::node_limit(hp.n_layer), false, true));
+                                        Graph::node_limit(hp), false, true));
     for (int32_t il = 0; il < hp.n_layer; il++) {
         const bool can = device_has_flash(model_->placement().device(il), hp, params);
         if (params.flash == FlashAttention::on && !can) {
@@ -105,6 +106,9 @@ void GgmlEngine::check(const ForwardRequest & request) const {
     const int64_t last = request.positions.empty() ? static_cast<int64_t>(T) - 1 : request.positions.back();
     if (request.kv == KvUse::store && last >= store_.n_ctx()) {
         fail("position ", last, " does not fit into the context of ", store_.n_ctx(), " (-c)");
+    }
+    if (request.block_length < 0) {
+        fail("the block length is ", request.block_length, ", expected 0 (the model's) or more");
     }
     if (request.cfg_scale > 0.0f && params_.n_streams != 2) {
         fail("classifier-free guidance needs an engine with two streams, this one has ", params_.n_streams);
@@ -171,7 +175,7 @@ bool GgmlEngine::is_open(int32_t query, size_t column) const {
     switch (traits.attention) {
         case AttentionKind::full: return true;
         case AttentionKind::causal: return key <= query;
-        case AttentionKind::block_causal: return key / traits.block_length <= query / traits.block_length;
+        case AttentionKind::block_causal: return key / block_length_ <= query / block_length_;
     }
     return false;
 }
@@ -249,6 +253,7 @@ const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
          request.positions.empty() && i < static_cast<int32_t>(request.tokens.size()) / params_.n_streams; i++) {
         positions_.push_back(i);
     }
+    block_length_      = request.block_length > 0 ? request.block_length : model_->info().traits.block_length;
     const GraphKey key = make_key(request);
     if (key.n_rows == 0 && key.kv == KvUse::none && key.taps.empty() && key.probed.empty()) { // nothing would be kept
         result_ = {};

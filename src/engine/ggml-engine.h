@@ -64,7 +64,8 @@ private:
     std::unique_ptr<Graph> graph_;
 
     // host side of the inputs, kept to avoid allocating in every step
-    std::vector<int32_t>     positions_; // [T]
+    std::vector<int32_t>     positions_;        // [T]
+    int32_t                  block_length_ = 0; // of this pass, for block-causal attention
     std::vector<int32_t>     ints_;
     std::vector<int64_t>     cells_;
     std::vector<ggml_fp16_t> mask_;

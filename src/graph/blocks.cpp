@@ -35,4 +35,18 @@ ggml_tensor * swiglu_ffn(Graph & g, int32_t il, ggml_tensor * x) {
     return g.add(x, g.linear(w.down, f));
 }
 
+ggml_tensor * expert_ffn(Graph & g, int32_t il, ggml_tensor * x) {
+    const LayerWeights & w = g.layer(il);
+    if (w.experts.router == nullptr) {
+        return swiglu_ffn(g, il, x);
+    }
+    ggml_tensor * h = g.rms_norm(x, w.ffn_norm); // [E, n]
+    ggml_tensor * y = g.experts(w.experts, h);   // [E, n]
+    if (w.gate.w != nullptr) {
+        ggml_tensor * shared = g.swiglu(w.gate, w.up, h);
+        y                    = g.add(y, g.linear(w.down, shared));
+    }
+    return g.add(x, y);
+}
+
 } // namespace buoy

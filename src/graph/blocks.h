@@ -18,5 +18,6 @@ struct KeysValues {
 KeysValues    attention_keys(Graph & g, int32_t il, ggml_tensor * x);
 ggml_tensor * attention_queries(Graph & g, int32_t il, ggml_tensor * x, const KeysValues & kv); // residual included
 ggml_tensor * swiglu_ffn(Graph & g, int32_t il, ggml_tensor * x);                               // residual included
+ggml_tensor * expert_ffn(Graph & g, int32_t il, ggml_tensor * x); // the same where the layer has no experts
 
 } // namespace buoy

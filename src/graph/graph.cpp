@@ -24,16 +24,17 @@ bool GraphKey::operator==(const GraphKey & other) const {
            probed == other.probed && edits_by_head == other.edits_by_head;
 }
 
-size_t Graph::node_limit(int32_t n_layer) {
+size_t Graph::node_limit(const HParams & hp) {
     // a block takes about 40 nodes, and as many again for every further piece of a long pass; a tapped one, which is not divided,
-    // about 200 more
-    return static_cast<size_t>(n_layer) * 64 * n_pieces_max + 256;
+    // about 200 more; experts 40, and two for each one used
+    const auto n_block = static_cast<size_t>(64 + (hp.experts.n_expert > 0 ? 40 + 2 * hp.experts.n_used : 0));
+    return static_cast<size_t>(hp.n_layer) * n_block * n_pieces_max + 256;
 }
 
 Graph::Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash)
     : model_(model), hp_(model.hparams()), key_(key), store_(store), flash_(flash) {
     // metadata only; what of it is not needed is never touched
-    const size_t n = node_limit(hp_.n_layer);
+    const size_t n = node_limit(hp_);
     ctx_.reset(ggml_init({ggml_tensor_overhead() * n + ggml_graph_overhead_custom(n, false), nullptr, true}));
     graph_ = ggml_new_graph_custom(ctx_.get(), n, false);
     make_inputs();

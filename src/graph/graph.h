@@ -88,7 +88,7 @@ public:
     // flash: per layer, whether the fused attention is to be used.
     Graph(const Model & model, const GraphKey & key, KvStore * store, const std::vector<bool> & flash);
 
-    static size_t node_limit(int32_t n_layer);
+    static size_t node_limit(const HParams & hp);
 
     const GraphKey &              key() const { return key_; }
     const GraphInputs &           inputs() const { return inputs_; }
@@ -107,6 +107,9 @@ public:
     ggml_tensor *        heads(ggml_tensor * x);            // [n·D, T·S] -> [D, n, T·S]
     ggml_tensor *        rope(int32_t il, ggml_tensor * x); // at the positions of the rows being built
 
+    // The chosen experts' outputs, weighted (moe.cpp). h [E, n] -> [E, n]
+    ggml_tensor * experts(const ExpertWeights & w, ggml_tensor * h);
+
     // q [D, H, n] against the keys given or stored -> [H·D, n]
     ggml_tensor * attention(int32_t il, ggml_tensor * q, const KeysValues & kv);
 
@@ -124,6 +127,7 @@ private:
         ggml_tensor * cells     = nullptr; // i64 [n]
     };
 
+    ggml_tensor * choose_experts(ggml_tensor * scores);
     bool          rows_restricted(int32_t il) const;
     bool          is_watched(int32_t il) const; // tapped or edited
     void          make_inputs();

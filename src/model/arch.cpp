@@ -6,8 +6,10 @@ namespace buoy {
 
 namespace {
 
-const std::array<const Arch *, 5> & all_archs() {
-    static const std::array<const Arch *, 5> archs = {&arch_llada, &arch_dream, &arch_llama, &arch_qwen2, &arch_qwen3};
+const std::array<const Arch *, 12> & all_archs() {
+    static const std::array<const Arch *, 12> archs = {
+        &arch_llada, &arch_dream,    &arch_llama,        &arch_qwen2,     &arch_qwen3,  &arch_qwen3moe,
+        &arch_sdar,  &arch_sdar_moe, &arch_fast_dllm_v2, &arch_llada_moe, &arch_llada2, &arch_rnd1};
     return archs;
 }
 

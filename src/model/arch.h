@@ -31,6 +31,13 @@ extern const Arch arch_dream;
 extern const Arch arch_llama;
 extern const Arch arch_qwen2;
 extern const Arch arch_qwen3;
+extern const Arch arch_qwen3moe;
+extern const Arch arch_sdar;
+extern const Arch arch_sdar_moe;
+extern const Arch arch_fast_dllm_v2;
+extern const Arch arch_llada_moe;
+extern const Arch arch_llada2;
+extern const Arch arch_rnd1;
 
 // Null where the name is not ours.
 const Arch * find_arch(const std::string & name);

@@ -75,6 +75,54 @@ RopeParams read_rope(const GgufFile & file, const std::string & arch, const HPar
     return rope;
 }
 
+ExpertParams read_experts(const GgufFile & file, const std::string & arch, const HParams & hp,
+                          const ArchDefaults & defaults) {
+    constexpr int64_t expert_max = 1 << 16;
+    const std::string key        = arch + ".expert_";
+    const auto        read       = [&](const char * name, int64_t min, int64_t max) {
+        return static_cast<int32_t>(file.require_int(key + name, min, max));
+    };
+    ExpertParams experts;
+    experts.n_expert = read("count", 1, expert_max);
+    experts.n_used   = read("used_count", 1, experts.n_expert);
+    experts.n_ff =
+        file.has(key + "feed_forward_length") ? read("feed_forward_length", 1, dim_max) : hp.n_ff / experts.n_used;
+    if (file.has(arch + ".leading_dense_block_count")) {
+        experts.n_dense = static_cast<int32_t>(file.require_int(arch + ".leading_dense_block_count", 0, hp.n_layer));
+    }
+    if (file.has(key + "shared_count")) {
+        const int64_t n_shared = read("shared_count", 0, expert_max);
+        const int64_t n_each   = file.has(key + "shared_feed_forward_length")
+                                     ? read("shared_feed_forward_length", 0, dim_max)
+                                     : experts.n_ff;
+        if (n_shared * n_each > dim_max) {
+            fail_key(file, key + "shared_count", "expected at most ", dim_max / n_each, " of width ", n_each,
+                     ", found ", n_shared);
+        }
+        experts.n_ff_shared = static_cast<int32_t>(n_shared * n_each);
+    }
+    // upstream's numbers; 0 stands for what the architecture has
+    const int64_t gating = file.get_int(key + "gating_func").value_or(0);
+    if (gating < 0 || gating > 2) {
+        fail_key(file, key + "gating_func", "expected 1 (softmax) or 2 (sigmoid), found ", gating);
+    }
+    experts.sigmoid = gating == 0 ? defaults.sigmoid : gating == 2;
+    experts.norm    = file.get_bool(key + "weights_norm").value_or(defaults.norm);
+    experts.scale   = read_float(file, key + "weights_scale", 1.0);
+    experts.scale   = experts.scale == 0.0f ? 1.0f : experts.scale; // upstream's way to say none
+
+    if (file.get_int(key + "group_count").value_or(0) > 1) {
+        experts.n_group      = read("group_count", 1, experts.n_expert);
+        experts.n_group_used = read("group_used_count", 1, experts.n_group);
+        const int32_t n_each = experts.n_expert / experts.n_group; // a group is as good as its two best experts
+        if (experts.n_expert % experts.n_group != 0 || n_each < 2 || experts.n_used > experts.n_group_used * n_each) {
+            fail_key(file, key + "group_count", "expected groups of two or more of the ", experts.n_expert,
+                     " experts, with ", experts.n_used, " in those used, found ", experts.n_group);
+        }
+    }
+    return experts;
+}
+
 // V is the embedding's rows; the tokenizer may name fewer, for rows are often padded.
 int32_t read_n_vocab(const GgufFile & file) {
     const GgufTensor * embd = file.find_tensor(name_embd);
@@ -119,7 +167,6 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
     HParams hp;
     hp.n_embd  = read_dim(file, key + "embedding_length");
     hp.n_layer = read_dim(file, key + "block_count");
-    hp.n_ff    = read_dim(file, key + "feed_forward_length");
     hp.n_head  = read_dim(file, key + "attention.head_count");
     hp.n_head_kv =
         file.has(key + "attention.head_count_kv") ? read_dim(file, key + "attention.head_count_kv") : hp.n_head;
@@ -128,6 +175,12 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
     file.require_float(key + "attention.layer_norm_rms_epsilon");
     hp.norm_eps = read_float(file, key + "attention.layer_norm_rms_epsilon", 0.0, 0.0, 1.0);
 
+    if (!defaults.sparse || file.has(key + "feed_forward_length")) {
+        hp.n_ff = read_dim(file, key + "feed_forward_length");
+    }
+    if (defaults.sparse) {
+        hp.experts = read_experts(file, arch, hp, defaults);
+    }
     if (static_cast<size_t>(hp.n_layer) > file.tensors().size()) {
         fail_key(file, key + "block_count", "expected at most the file's ", file.tensors().size(), " tensors, found ",
                  hp.n_layer);
@@ -156,17 +209,30 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
 
 Traits read_traits(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults) {
     Traits traits;
-    traits.attention = defaults.attention;
-    if (const auto causal = file.get_bool(arch + ".attention.causal")) {
-        traits.attention = *causal ? AttentionKind::causal : AttentionKind::full;
-    }
+    traits.mask_id = read_mask_id(file);
+
+    // a model that was made autoregressive is one for diffusion if its file says anything about that and has a mask
+    const bool has_diffusion_keys = file.has("diffusion.block_length") || file.has("diffusion.shift_logits");
+    const bool implied_causal =
+        defaults.attention == AttentionKind::causal && !(has_diffusion_keys && traits.mask_id >= 0);
+    const bool causal = file.get_bool(arch + ".attention.causal").value_or(implied_causal);
+
+    traits.block_length = defaults.block_length;
     if (file.has("diffusion.block_length")) {
         traits.block_length = static_cast<int32_t>(file.require_int("diffusion.block_length", 0, dim_max));
-        if (traits.block_length > 0 && traits.attention != AttentionKind::causal) {
-            traits.attention = AttentionKind::block_causal;
-        }
     }
-    traits.mask_id = read_mask_id(file);
+    traits.attention        = causal                    ? AttentionKind::causal
+                              : traits.block_length > 0 ? AttentionKind::block_causal
+                                                        : AttentionKind::full;
+    traits.even_steps       = defaults.even_steps;
+    traits.sub_block_length = defaults.sub_block_length;
+    if (file.has("diffusion.sub_block_length")) {
+        traits.sub_block_length = static_cast<int32_t>(file.require_int("diffusion.sub_block_length", 0, dim_max));
+    }
+    if (defaults.even_steps) {
+        const int64_t pad = file.get_int("tokenizer.ggml.padding_token_id").value_or(-1);
+        traits.closing_id = pad >= 0 && pad < read_n_vocab(file) ? static_cast<int32_t>(pad) : -1;
+    }
     if (traits.attention != AttentionKind::causal && traits.mask_id < 0) {
         fail_key(file, key_mask_id, "missing, expected the token that a diffusion model denoises");
     }

@@ -23,27 +23,48 @@ struct RopeParams {
     float    beta_slow   = 1.0f;
 };
 
+// A mixture of experts: which of them a token goes through, and with what weight.
+struct ExpertParams {
+    int32_t n_expert     = 0; // X; 0: every layer has an ordinary FFN
+    int32_t n_used       = 0; // per token
+    int32_t n_ff         = 0; // width of one
+    int32_t n_ff_shared  = 0; // width of those that every token goes through; 0: there are none
+    int32_t n_dense      = 0; // layers at the beginning that have an ordinary FFN
+    int32_t n_group      = 0; // > 1: experts are chosen within the best groups
+    int32_t n_group_used = 0;
+    bool    sigmoid      = false; // scores are sigmoids instead of a softmax
+    bool    norm         = false; // the weights of those chosen are made to sum to one
+    float   scale        = 1.0f;  // of the weights
+};
+
 // The numbers a forward pass is built from. T, K, … of the legend are per request; these are per model.
 struct HParams {
-    int32_t    n_vocab     = 0; // V
-    int32_t    n_embd      = 0; // E
-    int32_t    n_layer     = 0; // L
-    int32_t    n_head      = 0; // H
-    int32_t    n_head_kv   = 0; // Hkv
-    int32_t    head_dim    = 0; // D
-    int32_t    n_ff        = 0; // F
-    int32_t    n_ctx_train = 0;
-    float      norm_eps    = 0.0f;
-    RopeParams rope;
+    int32_t      n_vocab     = 0; // V
+    int32_t      n_embd      = 0; // E
+    int32_t      n_layer     = 0; // L
+    int32_t      n_head      = 0; // H
+    int32_t      n_head_kv   = 0; // Hkv
+    int32_t      head_dim    = 0; // D
+    int32_t      n_ff        = 0; // F
+    int32_t      n_ctx_train = 0;
+    float        norm_eps    = 0.0f;
+    RopeParams   rope;
+    ExpertParams experts;
 
     float attn_scale() const; // of scores before the softmax
 };
 
 // What an architecture assumes where the file is silent.
 struct ArchDefaults {
-    RopeKind      rope      = RopeKind::norm;
-    AttentionKind attention = AttentionKind::causal;
-    bool          shift     = true;
+    RopeKind      rope             = RopeKind::norm;
+    AttentionKind attention        = AttentionKind::causal;
+    bool          shift            = true;
+    int32_t       block_length     = 0; // of block-causal attention
+    int32_t       sub_block_length = 0;
+    bool          even_steps       = false; // as RND1 is decoded; then an answer also closes with the padding token
+    bool          sparse           = false; // a mixture of experts
+    bool          sigmoid          = false; // its scores
+    bool          norm             = true;  // its weights sum to one
 };
 
 // Reads and checks the keys every decoder shares; throws Error naming file and key.

@@ -51,6 +51,9 @@ ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
     switch (use) {
         case WeightUse::lookup: return ggml_get_rows(ctx, w, ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_rows));
         case WeightUse::matmul: return ggml_mul_mat(ctx, w, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, w->ne[0], n_rows));
+        case WeightUse::experts:
+            return ggml_mul_mat_id(ctx, w, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, w->ne[0], 1, n_rows),
+                                   ggml_new_tensor_2d(ctx, GGML_TYPE_I32, 1, n_rows));
         case WeightUse::multiply: return ggml_mul(ctx, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, w->ne[0], n_rows), w);
         case WeightUse::add: return ggml_add(ctx, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, w->ne[0], n_rows), w);
         case WeightUse::rope:
@@ -91,7 +94,7 @@ const GgufTensor * WeightLoader::look_up(const std::string & name, const std::ve
         fail_tensor("shape " + shape_text(shape), shape_text(tensor_shape(*tensor)));
     }
     // the backends' element-wise kernels want F32, and every converter writes it
-    const bool is_matrix = use == WeightUse::matmul || use == WeightUse::lookup;
+    const bool is_matrix = use == WeightUse::matmul || use == WeightUse::lookup || use == WeightUse::experts;
     if (!is_matrix && tensor->type != GGML_TYPE_F32) {
         fail_tensor("type f32", ggml_type_name(tensor->type));
     }
@@ -159,14 +162,50 @@ void WeightLoader::swiglu(int32_t il, const HParams & hp, LayerWeights & layer) 
     layer.down     = linear("blk.%d.ffn_down", hp.n_ff, hp.n_embd, il);
 }
 
+void WeightLoader::experts(int32_t il, const HParams & hp, LayerWeights & layer) {
+    const ExpertParams & x = hp.experts;
+    const int64_t        E = hp.n_embd;
+    if (il < x.n_dense || file_.find_tensor(layer_name("blk.%d.ffn_gate.weight", il)) != nullptr) {
+        swiglu(il, hp, layer);
+        return;
+    }
+    layer.ffn_norm            = required("blk.%d.ffn_norm.weight", {E}, WeightUse::multiply, il);
+    layer.experts.router      = required("blk.%d.ffn_gate_inp.weight", {E, x.n_expert}, WeightUse::matmul, il);
+    layer.experts.select_bias = optional("blk.%d.exp_probs_b.bias", {x.n_expert}, WeightUse::add, il);
+    layer.experts.gate = required("blk.%d.ffn_gate_exps.weight", {E, x.n_ff, x.n_expert}, WeightUse::experts, il);
+    layer.experts.up   = required("blk.%d.ffn_up_exps.weight", {E, x.n_ff, x.n_expert}, WeightUse::experts, il);
+    layer.experts.down = required("blk.%d.ffn_down_exps.weight", {x.n_ff, E, x.n_expert}, WeightUse::experts, il);
+    if (x.n_ff_shared > 0) {
+        layer.gate = linear("blk.%d.ffn_gate_shexp", E, x.n_ff_shared, il);
+        layer.up   = linear("blk.%d.ffn_up_shexp", E, x.n_ff_shared, il);
+        layer.down = linear("blk.%d.ffn_down_shexp", x.n_ff_shared, E, il);
+    }
+}
+
+void WeightLoader::head_norms(int32_t il, const HParams & hp, LayerWeights & layer) {
+    layer.q_norm = required("blk.%d.attn_q_norm.weight", {hp.head_dim}, WeightUse::multiply, il);
+    layer.k_norm = required("blk.%d.attn_k_norm.weight", {hp.head_dim}, WeightUse::multiply, il);
+}
+
 void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
     loader.attention(il, hp, layer);
     loader.swiglu(il, hp, layer);
 }
 
+void load_normed_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
+    load_dense_layer(loader, hp, il, layer);
+    loader.head_norms(il, hp, layer);
+}
+
+void load_expert_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
+    loader.attention(il, hp, layer);
+    loader.head_norms(il, hp, layer);
+    loader.experts(il, hp, layer);
+}
+
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const {
-    const bool for_kernels = use_packed_ && can_mul_packed(like->type, like->ne[0]);
-    const bool repack      = use_repack_ && use == WeightUse::matmul && !for_kernels;
+    const bool for_kernels = use_packed_ && use == WeightUse::matmul && can_mul_packed(like->type, like->ne[0]);
+    const bool repack      = use_repack_ && (use == WeightUse::matmul || use == WeightUse::experts) && !for_kernels;
     const auto candidates  = placement_.buffer_types(il, repack);
     for (const auto & [device, buft] : candidates) {
         ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};

@@ -17,7 +17,7 @@
 namespace buoy {
 
 // What a weight is used for decides which memory layouts are possible for it.
-enum class WeightUse { lookup, matmul, multiply, add, rope };
+enum class WeightUse { lookup, matmul, experts, multiply, add, rope };
 
 // Types that the CPU can multiply with; the rest are for ids, or what ggml quantises activations to.
 bool is_matrix_type(ggml_type type);
@@ -47,6 +47,8 @@ public:
     // The halves nearly every decoder block has, under upstream's names.
     void attention(int32_t il, const HParams & hp, LayerWeights & layer);
     void swiglu(int32_t il, const HParams & hp, LayerWeights & layer);
+    void experts(int32_t il, const HParams & hp, LayerWeights & layer); // or an ordinary FFN, where the layer has one
+    void head_norms(int32_t il, const HParams & hp, LayerWeights & layer);
 
     // Allocates and reads everything declared so far. Progress is told after every tensor that had to be copied.
     WeightMemory load(const ProgressCallback & progress);
@@ -82,7 +84,9 @@ private:
     std::map<Key, ggml_tensor *>                               declared_;
 };
 
-// Both halves and nothing else: what a plain decoder's load_layer is.
+// What load_layer is for a plain decoder, for one with norms of each head of Q and K (Qwen3), and for that with experts.
 void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer);
+void load_normed_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer);
+void load_expert_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer);
 
 } // namespace buoy

@@ -6,6 +6,7 @@
 #include "io/printable.h"
 #include "model/arch.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -67,6 +68,11 @@ std::vector<Matrix> plan(const RandomModel & m) {
     const auto vector = [&](const std::string & name, int64_t n, float mean) {
         all.push_back({name, GGML_TYPE_F32, {n}, mean, 0.1f});
     };
+    const auto experts = [&](const std::string & name, int64_t n_in, int64_t n_out) {
+        matrix(name, n_in, n_out);
+        all.back().ne.push_back(m.n_expert);
+    };
+    const bool sparse = find_arch(m.arch)->defaults.sparse;
     matrix("token_embd", E, V);
     vector("output_norm.weight", E, 1.0f);
     if (!m.tied) {
@@ -75,20 +81,38 @@ std::vector<Matrix> plan(const RandomModel & m) {
     for (int32_t il = 0; il < m.n_layer; il++) {
         const std::string blk = "blk." + std::to_string(il) + ".";
         vector(blk + "attn_norm.weight", E, 1.0f);
-        matrix(blk + "attn_q", E, n_q);
-        matrix(blk + "attn_k", E, n_kv);
-        matrix(blk + "attn_v", E, n_kv);
+        if (m.arch == "llada2") {
+            matrix(blk + "attn_qkv", E, n_q + 2 * n_kv);
+        } else {
+            matrix(blk + "attn_q", E, n_q);
+            matrix(blk + "attn_k", E, n_kv);
+            matrix(blk + "attn_v", E, n_kv);
+        }
         matrix(blk + "attn_output", n_q, E);
-        if (m.arch == "dream" || m.arch == "qwen2") {
+        if (m.arch == "dream" || m.arch == "qwen2" || m.arch == "fast-dllm-v2") {
             vector(blk + "attn_q.bias", n_q, 0.0f);
             vector(blk + "attn_k.bias", n_kv, 0.0f);
             vector(blk + "attn_v.bias", n_kv, 0.0f);
         }
-        if (m.arch == "qwen3") {
+        if (sparse || m.arch == "qwen3" || m.arch == "sdar") {
             vector(blk + "attn_q_norm.weight", m.head_dim, 1.0f);
             vector(blk + "attn_k_norm.weight", m.head_dim, 1.0f);
         }
         vector(blk + "ffn_norm.weight", E, 1.0f);
+        if (sparse && !(m.arch == "llada2" && il == 0)) {
+            all.push_back(
+                {blk + "ffn_gate_inp.weight", GGML_TYPE_F32, {E, m.n_expert}, 0.0f, 1.0f / std::sqrt(float(E))});
+            experts(blk + "ffn_gate_exps", E, m.n_ff_expert);
+            experts(blk + "ffn_up_exps", E, m.n_ff_expert);
+            experts(blk + "ffn_down_exps", m.n_ff_expert, E);
+            if (m.arch == "llada2") {
+                vector(blk + "exp_probs_b.bias", m.n_expert, 0.0f);
+                matrix(blk + "ffn_gate_shexp", E, m.n_ff_expert);
+                matrix(blk + "ffn_up_shexp", E, m.n_ff_expert);
+                matrix(blk + "ffn_down_shexp", m.n_ff_expert, E);
+            }
+            continue;
+        }
         matrix(blk + "ffn_gate", E, F);
         matrix(blk + "ffn_up", E, F);
         matrix(blk + "ffn_down", F, E);
@@ -160,6 +184,21 @@ GgufWriter make_header(const RandomModel & m, const std::vector<Matrix> & matric
         header.set(m.arch + ".attention.causal", false);
         header.set("diffusion.shift_logits", arch->defaults.attention != AttentionKind::causal && arch->defaults.shift);
     }
+    if (arch->defaults.sparse) {
+        header.set(m.arch + ".expert_count", u32(m.n_expert));
+        header.set(m.arch + ".expert_used_count", u32(m.n_used));
+        header.set(m.arch + ".expert_feed_forward_length", u32(m.n_ff_expert));
+    }
+    if (m.arch == "llada2") {
+        header.set(m.arch + ".leading_dense_block_count", u32(1));
+        header.set(m.arch + ".expert_shared_count", u32(1));
+        header.set(m.arch + ".expert_weights_scale", 2.5f);
+        header.set(m.arch + ".rope.dimension_count", u32(m.head_dim / 2));
+    }
+    if (m.n_group > 1) {
+        header.set(m.arch + ".expert_group_count", u32(m.n_group));
+        header.set(m.arch + ".expert_group_used_count", u32(m.n_group / 2));
+    }
     if (!m.rope_scaling.empty()) {
         header.set(m.arch + ".rope.scaling.type", m.rope_scaling);
         header.set(m.arch + ".rope.scaling.factor", m.rope_factor);
@@ -177,7 +216,7 @@ GgufWriter make_header(const RandomModel & m, const std::vector<Matrix> & matric
 
 void write_matrix(PendingFile & file, const Matrix & matrix, Random & random) {
     const int64_t        n_cols = matrix.ne[0];
-    const int64_t        n_rows = matrix.ne.size() > 1 ? matrix.ne[1] : 1;
+    const int64_t        n_rows = (matrix.ne.size() > 1 ? matrix.ne[1] : 1) * (matrix.ne.size() > 2 ? matrix.ne[2] : 1);
     std::vector<float>   row(static_cast<size_t>(n_cols));
     std::vector<uint8_t> packed(ggml_row_size(matrix.type, n_cols));
     for (int64_t i = 0; i < n_rows; i++) {
@@ -201,9 +240,10 @@ RandomModel parse_random_model(const std::string & spec) {
     m.n_embd                                    = 0;
     int32_t                                seed = 1, tied = 0, chat = 0;
     const std::map<std::string, int32_t *> numbers = {
-        {"E", &m.n_embd},       {"L", &m.n_layer}, {"H", &m.n_head},  {"HKV", &m.n_head_kv},
-        {"D", &m.head_dim},     {"FF", &m.n_ff},   {"V", &m.n_vocab}, {"C", &m.n_ctx},
-        {"B", &m.block_length}, {"SEED", &seed},   {"TIED", &tied},   {"CHAT", &chat},
+        {"E", &m.n_embd},       {"L", &m.n_layer}, {"H", &m.n_head},       {"HKV", &m.n_head_kv},
+        {"D", &m.head_dim},     {"FF", &m.n_ff},   {"V", &m.n_vocab},      {"C", &m.n_ctx},
+        {"B", &m.block_length}, {"SEED", &seed},   {"TIED", &tied},        {"CHAT", &chat},
+        {"X", &m.n_expert},     {"U", &m.n_used},  {"FX", &m.n_ff_expert}, {"G", &m.n_group},
     };
     std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
     while (!rest.empty()) {
@@ -220,7 +260,7 @@ RandomModel parse_random_model(const std::string & spec) {
         const auto number = numbers.find(key);
         if (number == numbers.end()) {
             fail("model ", in_quotes(spec), ": unknown part ", in_quotes(part),
-                 ", known are E L H HKV D FF V C B SEED TYPE TIED CHAT");
+                 ", known are E L H HKV D FF V C B X U FX G SEED TYPE TIED CHAT");
         }
         const auto result = std::from_chars(value.data(), value.data() + value.size(), *number->second);
         if (result.ec != std::errc() || result.ptr != value.data() + value.size() || *number->second < 0) {
@@ -246,9 +286,13 @@ void write_random_model(const RandomModel & model, const std::string & path, boo
     if (m.n_vocab < 261 || m.n_layer < 1 || m.n_head < 1 || m.n_embd < 2) {
         fail("a random model needs V >= 261, L >= 1, H >= 1 and E >= 2");
     }
-    m.n_head_kv = m.n_head_kv > 0 ? m.n_head_kv : m.n_head;
-    m.head_dim  = m.head_dim > 0 ? m.head_dim : m.n_embd / m.n_head;
-    m.n_ff      = m.n_ff > 0 ? m.n_ff : 3 * m.n_embd;
+    if (m.n_expert < 1 || m.n_used < 1 || m.n_used > m.n_expert) {
+        fail("a mixture of experts needs X >= U >= 1, found X=", m.n_expert, " and U=", m.n_used);
+    }
+    m.n_ff_expert = m.n_ff_expert > 0 ? m.n_ff_expert : std::max(1, m.n_embd / 2);
+    m.n_head_kv   = m.n_head_kv > 0 ? m.n_head_kv : m.n_head;
+    m.head_dim    = m.head_dim > 0 ? m.head_dim : m.n_embd / m.n_head;
+    m.n_ff        = m.n_ff > 0 ? m.n_ff : 3 * m.n_embd;
 
     const std::vector<Matrix> matrices = plan(m);
     const GgufWriter          header   = make_header(m, matrices);

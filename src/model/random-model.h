@@ -18,6 +18,10 @@ struct RandomModel {
     int32_t     n_ff         = 0;     // F, 0: 3·E
     int32_t     n_ctx        = 4096;
     int32_t     block_length = 0; // > 0: block-causal attention
+    int32_t     n_expert     = 8; // X, of a mixture of experts
+    int32_t     n_used       = 2; // U, experts per token
+    int32_t     n_ff_expert  = 0; // FX, 0: E / 2
+    int32_t     n_group      = 0; // G > 1: experts are chosen within half of these groups
     bool        tied         = false;
     bool        chat         = false; // a chat template that passes the last message on as it is
     std::string rope_scaling;         // "", linear or yarn
@@ -25,7 +29,8 @@ struct RandomModel {
     uint64_t    seed        = 1;
 };
 
-// "llada:E=1024,L=12,H=16,FF=3072,V=128000": architecture, then any of E L H HKV D FF V C (context) B (block) SEED TYPE TIED CHAT.
+// "llada:E=1024,L=12,H=16,FF=3072,V=128000": architecture, then any of E L H HKV D FF V C (context) B (block) X U FX G (experts,
+// used per token, their width, groups) SEED TYPE TIED CHAT.
 RandomModel parse_random_model(const std::string & spec);
 
 void write_random_model(const RandomModel & model, const std::string & path, bool force = false);

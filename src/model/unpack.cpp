@@ -75,7 +75,9 @@ bool choose_unpack(const GgufFile & file, const Placement & placement, const Mod
     }
     uint64_t n_unpacked = 0, n_stored = 0;
     for (const GgufTensor & tensor : file.tensors()) {
-        if (ggml_is_quantized(tensor.type) && !(use_packed && can_mul_packed(tensor.type, tensor.ne[0]))) {
+        // experts stay as they are: few rows reach each
+        const bool by_kernel = use_packed && can_mul_packed(tensor.type, tensor.ne[0]);
+        if (ggml_is_quantized(tensor.type) && tensor.ne[2] == 1 && !by_kernel) {
             n_unpacked +=
                 static_cast<uint64_t>(tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3]) * sizeof(ggml_fp16_t);
             n_stored += tensor.size;

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/printable.h"
+#include "io/size-text.h"
 #include "record/predicted-size.h"
 #include "record/record-member.h"
 #include "record/record-meta.h"
@@ -27,15 +28,16 @@ StepPlan plan_run(const ModelInfo & info, const RecordedRun & run) {
                            : plan_steps(info, run.prompt_tokens, run.generate);
 }
 
-int32_t count_positions(const RecordedRun & run) {
-    return static_cast<int32_t>(run.prompt_tokens.size()) + (run.single_pass ? 0 : run.generate.n_predict);
+int32_t count_positions(const ModelInfo & info, const RecordedRun & run) {
+    return run.single_pass ? static_cast<int32_t>(run.prompt_tokens.size())
+                           : canvas_length(info, run.generate, run.prompt_tokens.size());
 }
 
 // The sequence before the first step.
 std::vector<int32_t> initial_sequence(const ModelInfo & info, const RecordedRun & run) {
     std::vector<int32_t> tokens = run.prompt_tokens;
     if (info.traits.is_diffusion()) {
-        tokens.resize(static_cast<size_t>(count_positions(run)), info.traits.mask_id);
+        tokens.resize(static_cast<size_t>(count_positions(info, run)), info.traits.mask_id);
     }
     return tokens;
 }
@@ -103,10 +105,10 @@ private:
 Recorder::Impl::Impl(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab,
                      const RecordedRun & run)
     : options_(options), info_(info), vocab_(vocab), run_(run), plan_(plan_run(info_, run_)),
-      choice_(choose_record(options_, info_, static_cast<int32_t>(plan_.steps.size()), count_positions(run_))),
+      choice_(choose_record(options_, info_, static_cast<int32_t>(plan_.steps.size()), count_positions(info_, run_))),
       regions_(region_positions(options_.regions)), meta_{options_, choice_, info_, vocab_, run_},
       run_log_(initial_sequence(info_, run_), info_.traits.mask_id) {
-    const int32_t       n_positions = count_positions(run_);
+    const int32_t       n_positions = count_positions(info_, run_);
     const auto          n_steps     = static_cast<int32_t>(plan_.steps.size());
     const RecordedShape shape       = {info_, plan_, n_positions, meta_.size_max(n_positions, n_steps)};
     predicted_                      = predict_size(choice_, shape);
@@ -130,8 +132,7 @@ void Recorder::Impl::log(LogLevel level, const std::string & text) const {
 }
 
 void Recorder::Impl::push(const std::string & name, std::string data) {
-    queue_->reserve(data.size());
-    queue_->push(name, std::move(data));
+    queue_->push(name, data.size(), [&] { return std::move(data); });
 }
 
 void Recorder::Impl::prepare(int32_t step, ForwardRequest & request) {
@@ -182,8 +183,8 @@ void Recorder::Impl::take(const TapEvent & event) {
         return;
     }
     const TapMember member(event, choice_, row_indices_);
-    queue_->reserve(member.size());
-    queue_->push(tap_member_name(event.point.tap, step_, event.point.layer), member.bytes(n_overflow_));
+    queue_->push(tap_member_name(event.point.tap, step_, event.point.layer), member.size(),
+                 [&] { return member.bytes(n_overflow_); });
 }
 
 void Recorder::Impl::end_step(const StepReport & report, const std::vector<int32_t> & tokens) {

@@ -39,6 +39,12 @@ std::vector<int32_t> Oracle::ids(const std::string & tensor) const {
     return {values.begin(), values.end()};
 }
 
+ForwardRequest Oracle::request() const {
+    ForwardRequest request = whole_request(ids("input_ids"));
+    request.block_length   = expected["forward"].value("block_length", 0);
+    return request;
+}
+
 double nmse(const std::vector<float> & actual, const std::vector<float> & expected) {
     double error = actual.size() == expected.size() ? 0.0 : INFINITY;
     double power = 0.0;

@@ -21,6 +21,9 @@ struct Oracle {
     std::vector<int64_t> shape(const std::string & tensor) const;
     std::vector<float>   floats(const std::string & tensor) const;
     std::vector<int32_t> ids(const std::string & tensor) const;
+
+    // Every row of input_ids, in blocks of the length that the reference ran with.
+    ForwardRequest request() const;
 };
 
 // Σ (a − b)² / Σ b²

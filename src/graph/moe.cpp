@@ -1,0 +1,66 @@
+// A mixture of experts: a router scores them for every token, the best are run through ggml's indexed matmul, and their outputs
+// are added up by weight. X experts, U used per token, G groups.
+
+#include "graph/graph.h"
+#include "model/model.h"
+
+#include <cmath>
+
+namespace buoy {
+
+// scores [X, n] -> i32 [U, n]
+ggml_tensor * Graph::choose_experts(ggml_tensor * scores) {
+    ggml_context *       ctx = ctx_.get();
+    const ExpertParams & p   = hp_.experts;
+    const int64_t        n   = scores->ne[1];
+    if (p.n_group > 1) {
+        // a group is as good as the sum of its two best; experts of the other groups are out (DeepSeek-V3, arXiv 2412.19437)
+        const int64_t each   = p.n_expert / p.n_group;
+        ggml_tensor * groups = ggml_reshape_3d(ctx, scores, each, p.n_group, n); // [X/G, G, n]
+        ggml_tensor * best   = ggml_argsort_top_k(ctx, groups, 2);               // i32 [2, G, n]
+        ggml_tensor * values = ggml_get_rows(ctx, ggml_reshape_4d(ctx, groups, 1, each, p.n_group, n), best);
+        values               = ggml_sum_rows(ctx, ggml_reshape_3d(ctx, values, 2, p.n_group, n)); // [1, G, n]
+        ggml_tensor * chosen = ggml_argsort_top_k(ctx, ggml_reshape_2d(ctx, values, p.n_group, n), p.n_group_used);
+        ggml_tensor * kept   = ggml_get_rows(ctx, groups, chosen); // [X/G, groups used, n]
+        scores               = ggml_set_rows(ctx, ggml_fill(ctx, groups, -INFINITY), kept, chosen);
+        scores               = ggml_reshape_2d(ctx, scores, p.n_expert, n);
+    }
+    return ggml_argsort_top_k(ctx, scores, p.n_used);
+}
+
+ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h) {
+    ggml_context *       ctx = ctx_.get();
+    const ExpertParams & p   = hp_.experts;
+    const int64_t        n   = h->ne[1];
+
+    ggml_tensor * logits = ggml_mul_mat(ctx, w.router, h); // [X, n]
+    ggml_prec_set_acc(logits, GGML_PREC_F32);
+    ggml_tensor * scores  = p.sigmoid ? ggml_sigmoid(ctx, logits) : ggml_soft_max(ctx, logits);
+    ggml_tensor * biased  = w.select_bias != nullptr ? ggml_add(ctx, scores, w.select_bias) : scores;
+    ggml_tensor * chosen  = choose_experts(biased);                                                     // i32 [U, n]
+    ggml_tensor * weights = ggml_get_rows(ctx, ggml_reshape_3d(ctx, scores, 1, p.n_expert, n), chosen); // [1, U, n]
+    if (p.norm) {
+        weights           = ggml_reshape_2d(ctx, weights, p.n_used, n);
+        ggml_tensor * sum = ggml_clamp(ctx, ggml_sum_rows(ctx, weights), 1e-20f, INFINITY); // [1, n]
+        weights           = ggml_reshape_3d(ctx, ggml_div(ctx, weights, sum), 1, p.n_used, n);
+    }
+    if (p.scale != 1.0f) {
+        weights = ggml_scale(ctx, weights, p.scale);
+    }
+
+    ggml_tensor * rows = ggml_reshape_3d(ctx, h, h->ne[0], 1, n); // [E, 1, n]
+    ggml_tensor * f =
+        ggml_swiglu_split(ctx, ggml_mul_mat_id(ctx, w.gate, rows, chosen), ggml_mul_mat_id(ctx, w.up, rows, chosen));
+    ggml_tensor * y = ggml_mul(ctx, ggml_mul_mat_id(ctx, w.down, f, chosen), weights); // [E, U, n]
+
+    const auto part = [&](int64_t i) {
+        return ggml_view_2d(ctx, y, y->ne[0], n, y->nb[2], y->nb[1] * static_cast<size_t>(i));
+    };
+    ggml_tensor * sum = part(0);
+    for (int64_t i = 1; i < p.n_used; i++) {
+        sum = ggml_add(ctx, sum, part(i));
+    }
+    return p.n_used > 1 ? sum : ggml_cont(ctx, sum); // [E, n]
+}
+
+} // namespace buoy
