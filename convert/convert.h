@@ -1,28 +1,50 @@
 #pragma once
 
 #include "buoy/log.h"
+#include "output.h"
+#include "quant-mix.h"
+#include "verify.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace buoy {
 
-enum class OutType { f32, f16, bf16, q8_0 };
-
-// f32, f16, bf16 or q8_0; anything else is an Error that lists them.
-OutType parse_outtype(const std::string & name);
-
 struct ConvertOptions {
-    std::string      input;  // a Hugging Face checkpoint directory
-    std::string      output; // the GGUF file to write
-    OutType          outtype   = OutType::f16;
-    bool             force     = false; // replace an existing output
-    int              n_threads = 0;     // 0: one per core
-    LogCallback      log;
-    ProgressCallback progress;
+    std::string              input;  // a Hugging Face directory, a GGUF file or a llama2.c .bin
+    std::string              output; // the GGUF file to write, or a directory for one named by convention
+    OutType                  outtype = OutType::f16;
+    std::vector<std::string> tensor_types;      // REGEX=TYPE
+    std::string              imatrix;           // importance matrix file
+    uint64_t                 split_max = 0;     // bytes of a file; 0: all in one
+    bool                     dry_run   = false; // plan only
+    bool                     verify    = false; // read the output again and compare
+    bool                     force     = false; // replace an existing output
+    int                      n_threads = 0;     // 0: one per core
+    LogCallback              log;
+    ByteProgress             progress;
 };
 
-// Writes the checkpoint as one GGUF file that our loader and upstream's libllama read. The output appears under its
-// name only when it is complete.
-void convert_hf(const ConvertOptions & options);
+// What becomes of a tensor.
+struct TensorFate {
+    std::string          name;
+    std::vector<int64_t> ne; // innermost first
+    ggml_type            from;
+    ggml_type            to;
+    uint64_t             n_bytes; // of the output
+};
+
+struct ConvertResult {
+    std::vector<std::string> paths; // written, or to be written
+    std::vector<TensorFate>  tensors;
+    uint64_t                 n_bytes = 0; // of all files
+    std::vector<TensorError> errors;      // with verify, the largest first
+};
+
+// Writes the model as GGUF that our loader and upstream's libllama read. The output appears under its name only when it is
+// complete.
+ConvertResult convert_hf(const ConvertOptions & options);
 
 } // namespace buoy

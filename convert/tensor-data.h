@@ -13,11 +13,18 @@ struct TensorHealth {
     int64_t n_overflow   = 0; // finite there, infinite in the output type
 };
 
-using ByteSink = std::function<void(const void * data, size_t size)>;
+// Takes the bytes of the next piece; the buffer is handed over, and one to fill next comes back.
+using PieceSink = std::function<std::vector<char>(std::vector<char> piece)>;
 
 // Reads, reorders and converts one tensor piece by piece, in order, on n_threads threads. Memory stays at a few
-// megabytes whatever the tensor's size.
-TensorHealth stream_tensor(const PlannedTensor & tensor, const Safetensors & source, int n_threads,
-                           const ByteSink & sink);
+// megabytes whatever the tensor's size. imatrix: importance of the columns, [n_cols] or [n_cols, n_last]; null: none.
+TensorHealth stream_tensor(const PlannedTensor & tensor, const float * imatrix, int n_threads, const PieceSink & sink);
+
+// The same values as floats, row by row in the output's order: visit(first row, rows, values), one piece at a time.
+using FloatVisitor = std::function<void(int64_t first, int64_t n_rows, const float * values)>;
+void visit_source(const PlannedTensor & tensor, const FloatVisitor & visit);
+
+// Runs work(thread, first, end) over an even split of n on n_threads threads; rethrows what one of them threw.
+void split_work(int64_t n, int n_threads, const std::function<void(int, int64_t, int64_t)> & work);
 
 } // namespace buoy

@@ -1,10 +1,12 @@
 #include "tensor-plan.h"
 
 #include "buoy/error.h"
+#include "fp8-scales.h"
 #include "io/printable.h"
+#include "rope-factors.h"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <set>
 
 namespace buoy {
@@ -20,6 +22,10 @@ std::string with_layer(const char * pattern, int64_t layer) {
         name.replace(brace, 2, std::to_string(layer));
     }
     return name;
+}
+
+std::string with_expert(std::string name, int64_t expert) {
+    return name.replace(name.find("{x}"), 3, std::to_string(expert));
 }
 
 bool is_per_layer(const TensorRule & rule) { return std::string(rule.source).find("{}") != std::string::npos; }
@@ -49,21 +55,15 @@ const SafetensorsTensor * find_source(const Safetensors & source, const std::str
     return tensor;
 }
 
-ggml_type target_type(OutType outtype) {
-    switch (outtype) {
-        case OutType::f32: return GGML_TYPE_F32;
-        case OutType::f16: return GGML_TYPE_F16;
-        case OutType::bf16: return GGML_TYPE_BF16;
-        case OutType::q8_0: return GGML_TYPE_Q8_0;
-    }
-    fail("unknown output type");
+ggml_type plain_type(const std::string & dtype) {
+    return dtype == "F32" ? GGML_TYPE_F32 : dtype == "F16" ? GGML_TYPE_F16 : GGML_TYPE_BF16;
 }
 
 class Planner {
 public:
-    Planner(const ArchMapping & mapping, const HfParams & params, const Safetensors & source, OutType outtype,
+    Planner(const ArchMapping & mapping, const HfParams & params, const HfJson & config, const Safetensors & source,
             const LogCallback & log)
-        : mapping_(mapping), params_(params), source_(source), type_(target_type(outtype)), log_(log) {}
+        : mapping_(mapping), params_(params), config_(config), source_(source), log_(log) {}
 
     std::vector<PlannedTensor> run() {
         plan_embedding_and_head();
@@ -84,7 +84,9 @@ public:
                  " are missing: ", listed(missing_));
         }
         report_extra();
-        plan_rope_factors();
+        if (std::optional<PlannedTensor> factors = plan_rope_factors(params_)) {
+            plan_.push_back(*std::move(factors));
+        }
         return std::move(plan_);
     }
 
@@ -97,7 +99,11 @@ private:
             case Dim::ff: return params_.n_ff;
             case Dim::q: return params_.n_head * params_.head_dim;
             case Dim::kv: return params_.n_head_kv * params_.head_dim;
+            case Dim::qkv: return (params_.n_head + 2 * params_.n_head_kv) * params_.head_dim;
             case Dim::head: return params_.head_dim;
+            case Dim::expert: return params_.moe.n_expert;
+            case Dim::ff_expert: return params_.moe.n_ff;
+            case Dim::ff_shared: return params_.moe.n_ff * params_.moe.n_shared;
         }
         return 0;
     }
@@ -112,7 +118,8 @@ private:
         return source_.paths()[static_cast<size_t>(tensor.file)];
     }
 
-    void add(const SafetensorsTensor & tensor, const std::string & target, const TensorRule & rule) {
+    // The shape that the rule gives the tensor, which must be the checkpoint's.
+    std::vector<int64_t> checked_shape(const SafetensorsTensor & tensor, const TensorRule & rule) {
         std::vector<int64_t> expected = {size_of(rule.rows)};
         if (rule.cols != Dim::none) {
             expected.push_back(size_of(rule.cols));
@@ -121,34 +128,79 @@ private:
             fail(path_of(tensor), ": tensor ", in_quotes(tensor.name), " has shape ", shape_text(tensor.shape),
                  ", the config makes it ", shape_text(expected));
         }
-        if (tensor.dtype != "F32" && tensor.dtype != "F16" && tensor.dtype != "BF16") {
-            fail(path_of(tensor), ": tensor ", in_quotes(tensor.name), " is ", tensor.dtype,
-                 ", expected F32, F16 or BF16");
-        }
         used_.insert(tensor.name);
+        return expected;
+    }
+
+    TensorSource source_of(const SafetensorsTensor & tensor) {
+        TensorSource out;
+        out.name   = tensor.name;
+        out.file   = source_.file(tensor.file);
+        out.offset = tensor.offset;
+        if (tensor.dtype == "F8_E4M3") {
+            const FoundScales found = find_fp8_scales(tensor, source_, config_);
+            used_.insert(found.tensor->name);
+            out.scales = found.scales;
+        } else if (tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16") {
+            out.type = plain_type(tensor.dtype);
+        } else {
+            fail(path_of(tensor), ": tensor ", in_quotes(tensor.name), " is ", tensor.dtype,
+                 ", expected F32, F16, BF16 or F8_E4M3");
+        }
+        return out;
+    }
+
+    void add(const SafetensorsTensor & tensor, const std::string & target, const TensorRule & rule) {
+        const std::vector<int64_t> expected = checked_shape(tensor, rule);
 
         PlannedTensor planned;
         planned.name    = target;
-        planned.source  = &tensor;
+        planned.parts   = {source_of(tensor)};
         planned.n_dims  = rule.cols == Dim::none ? 1 : 2;
         planned.n_rows  = expected[0];
         planned.n_cols  = planned.n_dims == 1 ? 1 : expected[1];
         planned.n_group = rule.reorder == Reorder::none ? 0 : params_.head_dim;
-        planned.type    = planned.n_dims == 1 ? GGML_TYPE_F32 : matrix_type(tensor, planned.n_cols);
-        plan_.push_back(std::move(planned));
+        plan_.push_back(std::move(planned)); // as F32 until a mix says otherwise
     }
 
-    // Norms and biases stay F32, as upstream keeps them; a row that does not fill whole blocks falls back to F16.
-    ggml_type matrix_type(const SafetensorsTensor & tensor, int64_t n_cols) const {
-        if (n_cols % ggml_blck_size(type_) == 0) {
-            return type_;
+    void add_experts(const TensorRule & rule, int64_t layer) {
+        PlannedTensor planned;
+        for (int64_t x = 0; x < params_.moe.n_expert; ++x) {
+            const std::string         name   = with_expert(with_layer(rule.source, layer), x);
+            const SafetensorsTensor * tensor = find_source(source_, name);
+            if (tensor == nullptr) {
+                missing_.push_back(name);
+                continue;
+            }
+            const std::vector<int64_t> shape = checked_shape(*tensor, rule);
+            planned.n_cols                   = shape[1];
+            planned.n_rows += shape[0];
+            planned.parts.push_back(source_of(*tensor));
+            const TensorSource & first = planned.parts.front();
+            const TensorSource & last  = planned.parts.back();
+            if (first.type != last.type || (first.scales == nullptr) != (last.scales == nullptr)) {
+                fail(path_of(*tensor), ": tensor ", in_quotes(tensor->name), " is ", tensor->dtype,
+                     ", the first expert's type is another");
+            }
         }
-        warn(concat("tensor ", in_quotes(tensor.name), ": rows of ", n_cols, " do not fill blocks of ",
-                    ggml_blck_size(type_), ", kept as f16"));
-        return GGML_TYPE_F16;
+        if (!planned.parts.empty()) {
+            planned.name   = with_layer(rule.target, layer);
+            planned.n_dims = 3;
+            planned.n_last = static_cast<int64_t>(planned.parts.size());
+            plan_.push_back(std::move(planned));
+        }
     }
 
     void plan_rule(const TensorRule & rule, int64_t layer) {
+        const bool applies =
+            rule.layers == Layers::all || (rule.layers == Layers::dense) == params_.moe.is_dense(layer);
+        if (!applies) {
+            return;
+        }
+        if (std::string(rule.source).find("{x}") != std::string::npos) {
+            add_experts(rule, layer);
+            return;
+        }
         const std::string         name   = with_layer(rule.source, layer);
         const SafetensorsTensor * tensor = find_source(source_, name);
         if (tensor != nullptr) {
@@ -210,7 +262,7 @@ private:
     // A bias that nobody adds would change the model; anything else that is left over is only worth a word.
     void report_extra() {
         static const std::vector<std::string> harmless = {".rotary_emb.inv_freq", ".attention.masked_bias",
-                                                          ".attention.bias"};
+                                                          ".attention.bias", ".input_scale", ".activation_scale"};
 
         std::vector<std::string> extra;
         for (const SafetensorsTensor & tensor : source_.tensors()) {
@@ -233,33 +285,10 @@ private:
         }
     }
 
-    // Llama 3's scaling as one divisor per frequency: long waves are slowed by the factor, short ones are kept, and in
-    // between the two blend (rope type "llama3" of Hugging Face).
-    void plan_rope_factors() {
-        const RopeScaling & rope = params_.rope;
-        if (rope.kind != RopeKind::llama3) {
-            return;
-        }
-        PlannedTensor planned;
-        planned.name   = "rope_freqs.weight";
-        planned.n_dims = 1;
-        planned.n_rows = params_.head_dim / 2;
-
-        const double n_ctx = static_cast<double>(rope.n_ctx_original);
-        for (int64_t i = 0; i < planned.n_rows; ++i) {
-            const double exponent = static_cast<double>(2 * i) / static_cast<double>(params_.head_dim);
-            const double wave     = 2 * M_PI * std::pow(params_.rope_base, exponent);
-            const double blend = (n_ctx / wave - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
-            const double kept  = std::clamp(blend, 0.0, 1.0);
-            planned.values.push_back(static_cast<float>(1 / ((1 - kept) / rope.factor + kept)));
-        }
-        plan_.push_back(std::move(planned));
-    }
-
     const ArchMapping &        mapping_;
     const HfParams &           params_;
+    const HfJson &             config_;
     const Safetensors &        source_;
-    ggml_type                  type_;
     const LogCallback &        log_;
     std::vector<PlannedTensor> plan_;
     std::vector<std::string>   missing_;
@@ -268,9 +297,9 @@ private:
 
 } // namespace
 
-std::vector<PlannedTensor> plan_tensors(const ArchMapping & mapping, const HfParams & params,
-                                        const Safetensors & source, OutType outtype, const LogCallback & log) {
-    return Planner(mapping, params, source, outtype, log).run();
+std::vector<PlannedTensor> plan_tensors(const ArchMapping & mapping, const HfParams & params, const HfJson & config,
+                                        const Safetensors & source, const LogCallback & log) {
+    return Planner(mapping, params, config, source, log).run();
 }
 
 } // namespace buoy

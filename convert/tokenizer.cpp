@@ -199,6 +199,7 @@ Tokenizer read_tokenizer(const std::string & dir, const HfJson & config, int64_t
     read_merges(out, ids, file);
     read_special_tokens(out, ids, dir, file, config, log);
     read_chat_template(out, dir);
+    out.file = file;
     return out;
 }
 

@@ -27,6 +27,8 @@ struct Tokenizer {
     bool                               add_eos = false;
     std::optional<std::string>         chat_template;
     std::map<std::string, std::string> chat_templates_named;
+
+    std::optional<HfJson> file; // where all this comes from, as tokenizer.json has it
 };
 
 // Reads tokenizer.json and what surrounds it. n_vocab is the number of embedding rows: ids that the tokenizer does not

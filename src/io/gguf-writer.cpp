@@ -1,5 +1,8 @@
 #include "io/gguf-writer.h"
 
+#include "buoy/error.h"
+#include "io/printable.h"
+
 #include <ggml-cpp.h>
 #include <gguf.h>
 
@@ -34,6 +37,29 @@ void GgufWriter::set(const std::string & key, const std::vector<int32_t> & value
 
 void GgufWriter::set(const std::string & key, const std::vector<float> & values) {
     gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_FLOAT32, values.data(), values.size());
+}
+
+void GgufWriter::copy_keys(const std::string & path) {
+    const gguf_context_ptr source(gguf_init_from_file(path.c_str(), {true, nullptr}));
+    if (source == nullptr) {
+        fail(printable(path), ": ggml can't read the keys");
+    }
+    for (const char * key : {"split.no", "split.count", "split.tensors.count", "general.alignment"}) {
+        gguf_remove_key(source.get(), key);
+    }
+    gguf_set_kv(context_.get(), source.get());
+}
+
+GgufWriter GgufWriter::copy() const {
+    GgufWriter other;
+    gguf_set_kv(other.context_.get(), context_.get());
+    return other;
+}
+
+void GgufWriter::set_split(uint16_t index, uint16_t count, int32_t n_tensors) {
+    gguf_set_val_u16(context_.get(), "split.no", index);
+    gguf_set_val_u16(context_.get(), "split.count", count);
+    gguf_set_val_i32(context_.get(), "split.tensors.count", n_tensors);
 }
 
 void GgufWriter::add_tensor(const std::string & name, ggml_type type, const std::vector<int64_t> & ne) {

@@ -25,6 +25,14 @@ public:
     void set(const std::string & key, const std::vector<int32_t> & values);
     void set(const std::string & key, const std::vector<float> & values);
 
+    // All keys of a GGUF file that was validated before; those that are about how it was cut into files are left out.
+    void copy_keys(const std::string & path);
+    // The keys, without the tensors.
+    GgufWriter copy() const;
+
+    // Marks one of several files of a model.
+    void set_split(uint16_t index, uint16_t count, int32_t n_tensors);
+
     // In the order in which their data will be written; ne as ggml has it, innermost first.
     void add_tensor(const std::string & name, ggml_type type, const std::vector<int64_t> & ne);
 

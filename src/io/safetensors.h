@@ -34,6 +34,8 @@ public:
     const std::vector<SafetensorsTensor> & tensors() const { return tensors_; }
     const SafetensorsTensor *              find(const std::string & name) const;
 
+    std::shared_ptr<const MappedFile> file(int index) const { return files_.at(static_cast<size_t>(index)); }
+
     // Bytes of a tensor, from `first` of its data on.
     void read(const SafetensorsTensor & tensor, uint64_t first, void * out, size_t size) const;
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "buoy/log.h"
+#include "io/gguf-writer.h"
+#include "quant-mix.h"
+#include "tensor-plan.h"
+#include "tokenizer.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace buoy {
+
+// What a conversion starts from, whatever its format.
+struct ConvertInput {
+    GgufWriter                 header; // keys, no tensors
+    std::vector<PlannedTensor> tensors;
+    MixModel                   model;
+    std::string                name;       // general.name
+    std::string                size_label; // general.size_label
+    std::optional<HfJson>      tokenizer;  // tokenizer.json, to check the written one against
+};
+
+// A Hugging Face directory, a GGUF file (of a split model any part) or a llama2.c .bin, told apart by what they are.
+ConvertInput open_input(const std::string & path, const QuantMix & mix, const LogCallback & log);
+
+ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCallback & log);
+ConvertInput open_gguf(const std::string & path, const QuantMix & mix, const LogCallback & log);
+
+} // namespace buoy

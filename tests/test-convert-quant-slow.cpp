@@ -1,0 +1,193 @@
+#include "convert.h"
+
+#include "buoy/error.h"
+#include "engine/llama-handles.h"
+#include "imatrix.h"
+#include "io/gguf-file.h"
+#include "model/random-model.h"
+#include "support/fuzz.h"
+#include "support/paths.h"
+
+#include <doctest/doctest.h>
+#include <llama.h>
+
+using namespace buoy;
+using namespace buoy::test;
+
+// The yardstick is libllama's own quantiser on the same F32 file: every tensor's type and every byte must be the same.
+
+namespace {
+
+constexpr std::pair<OutType, llama_ftype> MIXES[] = {
+    {OutType::f16, LLAMA_FTYPE_MOSTLY_F16},       {OutType::bf16, LLAMA_FTYPE_MOSTLY_BF16},
+    {OutType::q8_0, LLAMA_FTYPE_MOSTLY_Q8_0},     {OutType::q6_k, LLAMA_FTYPE_MOSTLY_Q6_K},
+    {OutType::q5_k_m, LLAMA_FTYPE_MOSTLY_Q5_K_M}, {OutType::q4_k_m, LLAMA_FTYPE_MOSTLY_Q4_K_M},
+    {OutType::iq4_xs, LLAMA_FTYPE_MOSTLY_IQ4_XS}, {OutType::q4_0, LLAMA_FTYPE_MOSTLY_Q4_0},
+    {OutType::q3_k_m, LLAMA_FTYPE_MOSTLY_Q3_K_M},
+};
+
+llama_ftype ftype_of(OutType outtype) {
+    for (const auto & [ours, theirs] : MIXES) {
+        if (ours == outtype) {
+            return theirs;
+        }
+    }
+    return LLAMA_FTYPE_ALL_F32;
+}
+
+std::string random_gguf(const std::string & spec) {
+    const std::string path = temp_dir() + "/f32.gguf";
+    write_random_model(parse_random_model(spec), path);
+    return path;
+}
+
+std::string upstream(const std::string & input, llama_model_quantize_params params) {
+    const std::string output = temp_dir() + "/upstream.gguf";
+    const LlamaScope  scope;
+    params.nthread = 2;
+    REQUIRE(llama_model_quantize(input.c_str(), output.c_str(), &params) == 0);
+    return output;
+}
+
+std::string ours(ConvertOptions options) {
+    options.output = temp_dir() + "/ours.gguf";
+    convert_hf(options);
+    return options.output;
+}
+
+std::vector<char> bytes_of(const GgufFile & file, const GgufTensor & tensor) {
+    std::vector<char> bytes(static_cast<size_t>(tensor.size));
+    file.file(tensor.file).read(tensor.offset, bytes.data(), bytes.size());
+    return bytes;
+}
+
+void check_same_tensors(const std::string & expected_path, const std::string & found_path) {
+    const GgufFile expected = GgufFile::open(expected_path);
+    const GgufFile found    = GgufFile::open(found_path);
+    REQUIRE(found.tensors().size() == expected.tensors().size());
+    for (const GgufTensor & tensor : expected.tensors()) {
+        const GgufTensor * other = found.find_tensor(tensor.name);
+        INFO("tensor ", tensor.name, " expected ", ggml_type_name(tensor.type));
+        REQUIRE(other != nullptr);
+        REQUIRE(std::string(ggml_type_name(other->type)) == ggml_type_name(tensor.type));
+        REQUIRE(other->ne == tensor.ne);
+        const bool same = bytes_of(found, *other) == bytes_of(expected, tensor);
+        CHECK(same);
+    }
+    CHECK(found.get_int("general.file_type") == expected.get_int("general.file_type"));
+}
+
+void check_against_upstream(const std::string & input, OutType outtype) {
+    INFO("outtype ", mix_of(outtype).name);
+    llama_model_quantize_params params = llama_model_quantize_default_params();
+    params.ftype                       = ftype_of(outtype);
+
+    ConvertOptions options;
+    options.input     = input;
+    options.outtype   = outtype;
+    options.n_threads = 2;
+    check_same_tensors(upstream(input, params), ours(options));
+}
+
+// Something about every matrix that either quantiser may meet, different in every column.
+std::unordered_map<std::string, ImatrixSums> made_up_sums(const std::string & path) {
+    Random                                       random(7);
+    std::unordered_map<std::string, ImatrixSums> sums;
+    const GgufFile                               file = GgufFile::open(path);
+    for (const GgufTensor & tensor : file.tensors()) {
+        if (tensor.n_dims < 2) {
+            continue;
+        }
+        ImatrixSums & entry = sums[tensor.name];
+        entry.counts.assign(static_cast<size_t>(tensor.ne[2]), 4);
+        for (int64_t i = 0; i < tensor.ne[0] * tensor.ne[2]; ++i) {
+            entry.squares.push_back(static_cast<float>(1 + below(random, 1000)) / 100);
+        }
+    }
+    return sums;
+}
+
+} // namespace
+
+TEST_CASE("quantised like upstream: every type") {
+    const std::string input = random_gguf("llama:E=256,L=2,H=4,HKV=2,FF=512,V=300");
+    for (const auto & mix : MIXES) {
+        check_against_upstream(input, mix.first);
+    }
+}
+
+TEST_CASE("quantised like upstream: the mixes by layer") {
+    const std::string input = random_gguf("llama:E=256,L=17,H=4,HKV=1,FF=256,V=300");
+    for (const OutType outtype : {OutType::q3_k_m, OutType::q4_k_m, OutType::q5_k_m, OutType::iq4_xs}) {
+        check_against_upstream(input, outtype);
+    }
+}
+
+TEST_CASE("quantised like upstream: architectures, tied weights, odd widths") {
+    for (const char * spec :
+         {"llada:E=256,L=3,H=4,FF=320,V=300", "dream:E=256,L=3,H=8,HKV=2,FF=256,V=300",
+          "qwen2:E=96,L=2,H=4,HKV=1,FF=160,V=300", "qwen3:E=256,L=2,H=4,HKV=2,D=32,FF=256,V=300,TIED=1",
+          "llama:E=96,L=2,H=4,FF=100,V=300,TIED=1", "qwen3moe:E=256,L=4,H=4,HKV=2,X=8,FX=256,V=300",
+          "llada-moe:E=256,L=3,H=4,X=4,FX=256,V=300"}) {
+        INFO(spec);
+        const std::string input = random_gguf(spec);
+        for (const OutType outtype :
+             {OutType::q8_0, OutType::q4_0, OutType::q4_k_m, OutType::q3_k_m, OutType::iq4_xs}) {
+            check_against_upstream(input, outtype);
+        }
+    }
+}
+
+TEST_CASE("quantised like upstream: with an importance matrix") {
+    const std::string input = random_gguf("llama:E=256,L=8,H=4,HKV=1,FF=256,V=300");
+    const std::string file  = temp_dir() + "/imatrix.gguf";
+    const auto        sums  = made_up_sums(input);
+    save_imatrix(file, false, sums, "text", 1, 512);
+
+    std::unordered_map<std::string, std::vector<float>> means;
+    std::vector<llama_model_imatrix_data>               list;
+    for (const auto & [name, entry] : sums) {
+        for (const float square : entry.squares) {
+            means[name].push_back(square / 4);
+        }
+    }
+    for (const auto & [name, values] : means) {
+        list.push_back({name.c_str(), values.data(), values.size()});
+    }
+    list.push_back({nullptr, nullptr, 0});
+
+    for (const OutType outtype : {OutType::q4_0, OutType::q4_k_m, OutType::iq4_xs, OutType::q3_k_m}) {
+        INFO("outtype ", mix_of(outtype).name);
+        llama_model_quantize_params params = llama_model_quantize_default_params();
+        params.ftype                       = ftype_of(outtype);
+        params.imatrix                     = list.data();
+        ConvertOptions options;
+        options.input          = input;
+        options.outtype        = outtype;
+        options.imatrix        = file;
+        const std::string path = ours(options);
+        check_same_tensors(upstream(input, params), path);
+        CHECK(GgufFile::open(path).get_string("quantize.imatrix.file") == "imatrix.gguf");
+    }
+}
+
+TEST_CASE("quantised like upstream: types chosen by name, and from F16") {
+    const std::string                 input    = random_gguf("llama:E=256,L=3,H=4,FF=256,V=300,TYPE=f16");
+    const llama_model_tensor_override chosen[] = {
+        {"attn_v", GGML_TYPE_Q8_0}, {"blk\\.1\\.ffn", GGML_TYPE_Q5_1}, {nullptr, GGML_TYPE_COUNT}};
+    llama_model_quantize_params params = llama_model_quantize_default_params();
+    params.ftype                       = LLAMA_FTYPE_MOSTLY_Q4_K_M;
+    params.tt_overrides                = chosen;
+    ConvertOptions options;
+    options.input        = input;
+    options.outtype      = OutType::q4_k_m;
+    options.tensor_types = {"attn_v=q8_0", "blk\\.1\\.ffn=Q5_1"};
+    check_same_tensors(upstream(input, params), ours(options));
+
+    options.tensor_types = {"nothing_like_it=q8_0"};
+    CHECK_THROWS_WITH_AS(ours(options), doctest::Contains("no tensor that may be quantised"), Error);
+    options.tensor_types = {"attn_v=q9"};
+    CHECK_THROWS_WITH_AS(ours(options), doctest::Contains("'q9' is not known"), Error);
+    options.tensor_types = {"(=q8_0"};
+    CHECK_THROWS_WITH_AS(ours(options), doctest::Contains("not a regular expression"), Error);
+}
