@@ -7,7 +7,7 @@ import numpy as np
 
 import recordings
 from chromium import Browser
-from pages import Recorded, make, write_hostile
+from pages import Recorded, change_meta, make, write_hostile
 
 program, folder = sys.argv[1], sys.argv[2]
 checked = 0
@@ -251,6 +251,25 @@ def check_other_reductions():
     fine()
 
 
+def check_partial():
+    """A run that was stopped and edited, of which not every step was kept."""
+    def change(meta):
+        meta.update(complete=False, edits=["drop keys=<b>sinks</b>"])
+        meta["recorded"]["steps"] = [1, 2, 4]
+    rec = Recorded(record("partial.npz", reduce="heads", layers=[0, 2]))
+    change_meta(path("partial.npz"), change)
+    open_page("partial.html", path("partial.npz"))
+    notices = browser.run("[...document.querySelectorAll('.pane .notice')].map((n) => n.textContent)")
+    assert len(notices) == 2 and "stopped" in notices[0] and "<b>sinks</b>" in notices[1], notices
+    browser.run("document.querySelectorAll('.text .token')[2].click()")
+    for step, attention in [(0, 1), (1, 1), (3, 2), (5, 4)]:
+        set_step(step)
+        check_text(rec, step)
+        same_list(lists()[0][1], rec.latest(attention, [0, 2], None)[2])
+        assert (f"attention of step {attention}" in browser.run("document.querySelector('.steptext').textContent")) == (step != attention)
+    fine()
+
+
 def check_side_by_side(first, second):
     open_page("two.html", first, second)
     assert browser.run("document.querySelectorAll('.pane').length") == 2
@@ -289,6 +308,7 @@ with Browser() as browser:
     check_keyboard(source)
     check_themes(source)
     check_other_reductions()
+    check_partial()
     check_side_by_side(source, path("causal.npz"))
     for real in sys.argv[3:]:
         open_page("real.html", real)

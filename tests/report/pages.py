@@ -81,6 +81,18 @@ def make(program, out, *paths, flags=()):
     return err
 
 
+def change_meta(path, change):
+    """Rewrites a recording with change(meta) done."""
+    with zipfile.ZipFile(path) as z:
+        members = {name: z.read(name) for name in z.namelist()}
+    meta = json.loads(members["meta.json"])
+    change(meta)
+    members["meta.json"] = json.dumps(meta)
+    with zipfile.ZipFile(path, "w") as z:
+        for name, data in members.items():
+            z.writestr(name, data)
+
+
 def write_hostile(path, **kw):
     """A recording whose texts want to be code."""
     words, recordings.WORDS[:] = recordings.WORDS[:], (HOSTILE * 2)[:len(recordings.WORDS)]
