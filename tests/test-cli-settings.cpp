@@ -115,6 +115,8 @@ TEST_CASE("cli settings: escapes in -p, and only there") {
     CHECK(prompt_of({"-p", R"(\x4g\xg4)"}) == encoded(R"(\x4g\xg4)"));
     CHECK(prompt_of({"-e", "-p", R"(a\nb)"}) == encoded("a\nb"));
     CHECK(prompt_of({"--no-escape", "-p", R"(a\nb)"}) == encoded(R"(a\nb)"));
+    CHECK(prompt_of({"--no-escape", "--escape", "-p", R"(a\nb)"}) == encoded("a\nb")); // the last one counts
+    CHECK(prompt_of({"-e", "--no-escape", "-p", R"(a\nb)"}) == encoded(R"(a\nb)"));
     CHECK(prompt_of({"-f", write_file(temp_dir(), "prompt", R"(a\nb)")}) == encoded(R"(a\nb)"));
     const ProgramResult filled = cli({"-m", tiny_model("llada"), "--infill", "-p", R"(one\n[[2]])"});
     CHECK(filled.out.rfind("one\n", 0) == 0);

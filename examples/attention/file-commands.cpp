@@ -5,7 +5,7 @@
 #include "decode/generation-json.h"
 #include "io/json-file.h"
 #include "io/printable.h"
-#include "record/predicted-size.h"
+#include "io/size-text.h"
 
 #include <CLI/CLI.hpp>
 

@@ -4,7 +4,7 @@
 #include "buoy/regions.h"
 #include "decode/step-count.h"
 #include "io/printable.h"
-#include "record/predicted-size.h"
+#include "io/size-text.h"
 
 #include <algorithm>
 #include <cstdio>

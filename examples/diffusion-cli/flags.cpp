@@ -169,6 +169,7 @@ std::vector<std::string> FlagTable::parse(const std::string & program, const std
         if (flag.value.empty()) {
             app.add_flag(names)
                 ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+                ->trigger_on_parse() // in the order given, so that of two opposites the last one counts
                 ->each([&flag, &given, i](const std::string & text) {
                     flag.set(long_name(flag), text);
                     given[i] = true;

@@ -1,5 +1,7 @@
 #include "interrupt.h"
 
+#include "io/size-limit.h"
+
 #include <atomic>
 #include <csignal>
 #include <unistd.h>
@@ -53,7 +55,7 @@ void install_signal_handlers() {
     handle(SIGTERM, on_interrupt);
     handle(SIGBUS, on_bus_error);
     handle(SIGPIPE, SIG_IGN);
-    handle(SIGXFSZ, SIG_IGN); // writing beyond the limit fails, and that is told
+    buoy::ignore_size_limit_signal();
 }
 
 bool interrupted() { return n_signals != 0; }

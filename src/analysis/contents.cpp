@@ -4,7 +4,7 @@
 #include "buoy/error.h"
 #include "io/json-file.h"
 #include "io/printable.h"
-#include "record/predicted-size.h"
+#include "io/size-text.h"
 
 #include <algorithm>
 #include <fcntl.h>

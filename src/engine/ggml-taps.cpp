@@ -1,6 +1,7 @@
 // How what a graph shows reaches the sink: one stream after the other, without padding, outermost dimension first.
 
 #include "engine/ggml-engine.h"
+#include "engine/tap-request.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,18 +36,6 @@ int64_t GgmlEngine::column_of(int32_t position, KvUse kv) const {
     }
     return given ? found - positions_.begin() : -1;
 }
-
-namespace {
-
-std::vector<int32_t> all_if_empty(const std::vector<int32_t> & chosen, int64_t n) {
-    std::vector<int32_t> indices = chosen;
-    for (int32_t i = 0; chosen.empty() && i < n; i++) {
-        indices.push_back(i);
-    }
-    return indices;
-}
-
-} // namespace
 
 void GgmlEngine::set_tap_inputs(const TapSelection & selection) {
     const GraphInputs &        in    = graph_->inputs();

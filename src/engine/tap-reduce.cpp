@@ -1,19 +1,13 @@
 #include "engine/tap-reduce.h"
 
+#include "engine/tap-request.h"
+
 #include <algorithm>
 #include <numeric>
 
 namespace buoy {
 
 namespace {
-
-std::vector<int32_t> all_if_empty(std::vector<int32_t> chosen, int64_t n) {
-    if (chosen.empty()) {
-        chosen.resize(static_cast<size_t>(n));
-        std::iota(chosen.begin(), chosen.end(), 0);
-    }
-    return chosen;
-}
 
 // The regions that each of n positions from the first on belongs to.
 std::vector<std::vector<size_t>> regions_by_index(const std::vector<std::vector<int32_t>> & regions, int32_t first,

@@ -2,7 +2,7 @@
 
 #include "buoy/error.h"
 
-#include <algorithm>
+#include <numeric>
 
 namespace buoy {
 
@@ -37,6 +37,14 @@ void check_taps(const ForwardRequest & request, const ModelInfo & info, size_t n
     }
     check_indices("head", request.selection.heads, static_cast<size_t>(info.n_head));
     check_indices("row", request.selection.rows, n_tokens);
+}
+
+std::vector<int32_t> all_if_empty(std::vector<int32_t> chosen, int64_t n) {
+    if (chosen.empty()) {
+        chosen.resize(static_cast<size_t>(n));
+        std::iota(chosen.begin(), chosen.end(), 0);
+    }
+    return chosen;
 }
 
 } // namespace buoy

@@ -1,9 +1,11 @@
-#include "buoy/edit.h"
+#include "buoy/index-ranges.h"
+
 #include "buoy/error.h"
 #include "io/parse-number.h"
 #include "io/printable.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace buoy {

@@ -2,10 +2,10 @@
 
 #include "buoy/error.h"
 #include "io/npz-writer.h"
+#include "io/size-text.h"
 #include "record/record-member.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <numeric>
 
@@ -114,22 +114,6 @@ std::string advise_smaller(const RecordChoice & choice, const RecordedShape & sh
         return concat("--attn-steps with at most ", n_steps, " of the ", n_chosen, " steps would fit");
     }
     return "no reduction, single layer or single step would fit";
-}
-
-std::string size_text(uint64_t bytes) {
-    static constexpr std::array<const char *, 5> units = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-
-    auto   value = static_cast<double>(bytes);
-    size_t unit  = 0;
-    while (value >= 1024.0 && unit + 1 < units.size()) {
-        value /= 1024.0;
-        unit++;
-    }
-    std::ostringstream out;
-    out.imbue(std::locale::classic());
-    out.precision(unit == 0 ? 0 : 1);
-    out << std::fixed << value << ' ' << units[unit];
-    return out.str();
 }
 
 } // namespace buoy

@@ -22,6 +22,4 @@ uint64_t predict_size(const RecordChoice & choice, const RecordedShape & shape);
 // The mildest change that brings a recording under the limit, as flags: "--attn-reduce heads would need 1.2 GiB".
 std::string advise_smaller(const RecordChoice & choice, const RecordedShape & shape, uint64_t limit);
 
-std::string size_text(uint64_t bytes); // 1.2 GiB
-
 } // namespace buoy

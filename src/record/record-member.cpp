@@ -1,6 +1,7 @@
 #include "record/record-member.h"
 
 #include "buoy/error.h"
+#include "engine/tap-request.h"
 
 #include <ggml.h>
 
@@ -21,14 +22,6 @@ std::string typed_array(NpyType type, const std::vector<int64_t> & shape, const 
         std::memcpy(bytes.data() + start, data.data(), data.size() * sizeof(T));
     }
     return bytes;
-}
-
-std::vector<int32_t> all_if_empty(const std::vector<int32_t> & chosen, int64_t n) {
-    std::vector<int32_t> indices = chosen;
-    for (int32_t i = 0; chosen.empty() && i < n; i++) {
-        indices.push_back(i);
-    }
-    return indices;
 }
 
 int64_t length(const std::vector<int32_t> & values) { return static_cast<int64_t>(values.size()); }

@@ -34,8 +34,15 @@ void WriteQueue::enqueue(Item item) {
     changed_.notify_all();
 }
 
-void WriteQueue::push(std::string name, std::string data) {
-    enqueue({Item::Kind::member, std::move(name), std::move(data)});
+void WriteQueue::push(std::string name, uint64_t size, const std::function<std::string()> & make) {
+    reserve(size);
+    try {
+        enqueue({Item::Kind::member, std::move(name), make()});
+    } catch (...) { // nothing will be written, so nothing would give the room back
+        const std::lock_guard<std::mutex> lock(mutex_);
+        n_waiting_ -= size;
+        throw;
+    }
 }
 
 void WriteQueue::keep() { enqueue({Item::Kind::keep, {}, {}}); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -21,9 +22,8 @@ public:
     WriteQueue(const WriteQueue &)             = delete;
     WriteQueue & operator=(const WriteQueue &) = delete;
 
-    // Waits for room. Every reserve is followed by the push of that many bytes.
-    void reserve(uint64_t size);
-    void push(std::string name, std::string data);
+    // Waits for room for that many bytes, and only then has them made.
+    void push(std::string name, uint64_t size, const std::function<std::string()> & make);
 
     void keep(); // what was pushed so far stays
     void cut();  // what was pushed since keep() is taken back
@@ -42,6 +42,7 @@ private:
         std::string data;
     };
 
+    void reserve(uint64_t size);
     void enqueue(Item item);
     void run();
     void write(const Item & item);
