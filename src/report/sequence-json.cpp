@@ -69,14 +69,22 @@ Json regions_json(const Recording & recording) {
     return out;
 }
 
+// A list or an object of meta.json; `none` where it is missing or something else.
+Json meta_list(const Json & meta, const char * key, const Json & none) {
+    const Json value = meta.value(key, none);
+    return value.type() == none.type() ? value : none;
+}
+
 } // namespace
 
 Json sequence_json(const Recording & recording, uint64_t size_max) {
     const Json meta  = recording.meta();
     Json       model = meta["model"];
-    model["path"]    = analysis::base_name(model.value("path", std::string())); // a page is passed on
-    Json pieces      = Json::array();
-    Json first       = Json::array();
+    if (model["path"].is_string()) {
+        model["path"] = analysis::base_name(model["path"].get<std::string>()); // a page is passed on
+    }
+    Json pieces = Json::array();
+    Json first  = Json::array();
     for (size_t j = 0; j < recording.n_positions(); j++) {
         pieces.push_back(shown_piece(recording.pieces()[j]));
         first.push_back(recording.token(0, j));
@@ -86,9 +94,9 @@ Json sequence_json(const Recording & recording, uint64_t size_max) {
             {"version", meta.value("version", Json())},
             {"complete", meta.value("complete", Json())},
             {"single_pass", meta.value("single_pass", Json())},
-            {"settings", meta.value("settings", Json::object())},
+            {"settings", meta_list(meta, "settings", Json::object())},
             {"seed", meta.value("seed", Json())},
-            {"edits", meta.value("edits", Json::array())},
+            {"edits", meta_list(meta, "edits", Json::array())},
             {"recorded", meta["recorded"]},
             {"mask_id", recording.mask_id()},
             {"n_prompt", recording.n_prompt()},

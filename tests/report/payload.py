@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 import recordings
-from pages import Page, Recorded, make, run, write_hostile
+from pages import Page, Recorded, change_meta, make, run, write_hostile
 
 program, folder = sys.argv[1], sys.argv[2]
 checked = 0
@@ -111,6 +111,13 @@ for bad in ["<img", "<svg onload", "<b>", folder, "http://", "https://", "src=\"
     found = html.replace("http://www.w3.org/2000/svg", "").find(bad)
     assert found < 0 or bad == "<b>" and html.count("<b>") == html.count("<li><b>"), (bad, html[max(0, found - 80):found + 80])
 assert html.count("<script") == 3 and html.count("</script") == 3
+
+# meta.json may have anything where nobody looks
+record("odd.npz", reduce="heads")
+change_meta(path("odd.npz"), lambda meta: (meta.update(settings=None, edits=7, seed={}, version=[], complete="x"), meta["model"].update(path=3)))
+make(program, path("odd.html"), path("odd.npz"))
+odd = Page(path("odd.html")).runs[0]
+assert odd["settings"] == {} and odd["edits"] == [] and odd["model"]["path"] == 3
 
 # what is refused leaves nothing
 for args in [[path("none.npz"), "-o", path("none.npz"), "--force"], [path("none.npz"), "-o", path("x.npz")], [path("absent.npz"), "-o", path("x.html")],
