@@ -86,12 +86,9 @@ TEST_CASE("analysis: rollout of one layer, and of a region that asks nothing") {
     CHECK(rollout({}).n == 0);
 }
 
-TEST_CASE("analysis: reductions of a pattern") {
+TEST_CASE("analysis: the mean over heads of a pattern") {
     const Array pattern{{2, 2, 2}, {1, 0, 0.5f, 0.5f, 0, 1, 0.5f, 0.5f}}; // [H, Q, K]
-    CHECK(received_of(pattern, TapReduce::none) == Received{0.5, 0.5});
     CHECK(mean_over_heads(pattern, TapReduce::none).values == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f});
-    CHECK(received_of({{2, 2}, {1, 0, 0.5f, 0.5f}}, TapReduce::heads) == Received{0.75, 0.25});
-    CHECK(received_of({{2, 2}, {1, 0, 0.5f, 0.5f}}, TapReduce::received) == Received{0.75, 0.25});
 }
 
 TEST_CASE("analysis: classes of pieces, words of answers") {

@@ -179,6 +179,9 @@ TEST_CASE("llama-attention: a figure never replaces a recording") {
         check_refused(attention({"absorption", recording(), input, flag, dir + "/link"}), "would replace a recording");
         check_refused(attention({"absorption", input, flag, dir + "/other.npz"}), "other.npz");
     }
+    check_refused(attention({"absorption", input, "--svg", dir + "/figure", "--png", dir + "/figure"}),
+                  "the same file");
+    CHECK_FALSE(std::filesystem::exists(dir + "/figure"));
     CHECK(std::filesystem::file_size(input) == size);
     CHECK_FALSE(std::filesystem::exists(dir + "/other.npz"));
     CHECK(attention({"absorption", input, "--svg", dir + "/figure.svg"}).code == 0);

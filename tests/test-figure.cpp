@@ -239,16 +239,17 @@ TEST_CASE("labels never cover each other, whatever their number and length") {
     std::mt19937 random(7);
     for (const size_t columns : {1, 7, 71, 128, 3000}) {
         for (const size_t rows : {1, 20, 500}) {
-            HeatMap map         = heat_map(rows, columns);
-            map.title           = "title";
-            map.x_label         = "position";
-            map.y_label         = "step";
-            map.value.label     = "received attention";
-            map.hatched         = {{rows - 1, columns - 1}, {0, 0}};
-            map.hatched_label   = "anchor";
-            map.row_marks       = {0, rows - 1};
-            map.row_marks_label = "end of block";
-            map.separators      = {{0, "prompt"}, {columns / 2, "answer"}, {columns / 2 + 1, "more"}};
+            HeatMap map       = heat_map(rows, columns);
+            map.title         = "title";
+            map.x_label       = "position";
+            map.y_label       = "step";
+            map.value.label   = "received attention";
+            map.hatched       = {{rows - 1, columns - 1}, {0, 0}};
+            map.hatched_label = "anchor";
+            map.row_marks     = {0, rows - 1};
+            map.column_marks  = {columns / 2};
+            map.marks_label   = "end of block";
+            map.separators    = {{0, "prompt"}, {columns / 2, "answer"}, {columns / 2 + 1, "more"}};
             if (random() % 2 == 0) {
                 for (size_t i = 0; i < columns; i++) {
                     map.column_labels.push_back(token_label(std::string(random() % 30, "m i"[random() % 3])));

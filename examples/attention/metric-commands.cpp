@@ -85,6 +85,11 @@ StudyOptions finish(const Typed & typed) {
             fail(printable(figure), ": a figure can't be written under a recording's name");
         }
     }
+    std::error_code not_there;
+    if (!typed.svg.empty() &&
+        (typed.svg == typed.png || std::filesystem::equivalent(typed.svg, typed.png, not_there))) {
+        fail(printable(typed.svg), ": --svg and --png name the same file");
+    }
     return options;
 }
 
@@ -131,7 +136,9 @@ void add_flags(CLI::App & app, const MetricCommand & command, Typed & typed) {
             ->type_name("LIST");
     }
     if (has(Flag::step)) {
-        app.add_option("--step", typed.step, "this step alone")->type_name("N")->check(CLI::NonNegativeNumber);
+        app.add_option("--step", typed.step, "the pattern as it stood after this step")
+            ->type_name("N")
+            ->check(CLI::NonNegativeNumber);
     }
     if (has(Flag::rule)) {
         app.add_option("--rule", typed.rule,

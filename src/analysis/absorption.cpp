@@ -16,7 +16,7 @@ Measured measure(const Recording & recording, const StudyOptions & options, Tabl
     Measured out;
     out.layers = choose_layers(recording, options.layers);
     const std::vector<Received> received =
-        received_of_rows(recording, out.layers, choose_rows(recording, options.step), metric.name);
+        received_of_rows(recording, out.layers, latest_rows(recording, options.step), metric.name);
     out.by_layer.resize(1);
     out.detail["rule"] = rule.text();
     for (size_t l = 0; l < out.layers.size(); l++) {
@@ -48,13 +48,12 @@ Findings study_absorption(const StudyOptions & options) {
     figure::LineChart chart = layer_chart({"absorption", "attention on anchors, %"}, 0, groups);
     chart.title.clear();
     chart.y.min        = 0;
-    chart.y.max        = 100;
     out.figure.title   = "Absorption by layer";
     out.figure.caption = "Share of all attention that the anchors receive" +
                          std::string(options.step ? " in step " + std::to_string(*options.step)
                                                   : " in the pattern of the finished sequence") +
                          "; anchors by rule " + options.rule.value_or(parse_rule("auto")).text() + "." +
-                         (measured.size() > groups.size() ? " Band: mean ± deviation over recordings." : "");
+                         band_text(measured);
     out.figure.charts = {chart};
     return out;
 }

@@ -53,30 +53,70 @@ double row_distance(const Array & a, const std::vector<int32_t> & rows_a, const 
     return mean.value();
 }
 
-struct Pair {
-    const Recording & a;
-    const Recording & b;
+// One of the two: the pattern of a step, and the received attention as it stands after it.
+class Side {
+public:
+    Side(const Recording & recording, size_t n_layers)
+        : recording_(recording), so_far_(recording, n_layers, metric.name) {}
 
-    bool has_rows() const { return a.reduce() != TapReduce::received && b.reduce() != TapReduce::received; }
-
-    std::vector<double> measure(int32_t step, int32_t layer, const AnchorRule & rule) const {
-        const Array               of_a = a.read(Tap::pattern, step, layer);
-        const Array               of_b = b.read(Tap::pattern, step, layer);
-        const Received            A    = received_of(of_a, a.reduce());
-        const Received            B    = received_of(of_b, b.reduce());
-        const std::vector<size_t> in_a = anchors_of(A, rule);
-        const std::vector<size_t> in_b = anchors_of(B, rule);
-        const auto                both = static_cast<double>(n_common(in_a, in_b));
-        return {total_variation(A, B),
-                has_rows() ? row_distance(mean_over_heads(of_a, a.reduce()), a.rows(step),
-                                          mean_over_heads(of_b, b.reduce()), b.rows(step))
-                           : std::numeric_limits<double>::quiet_NaN(),
-                both,
-                static_cast<double>(in_a.size()) - both,
-                static_cast<double>(in_b.size()) - both,
-                jaccard(in_a, in_b)};
+    // False where the step computed no rows, or was not recorded.
+    bool advance(int32_t step, size_t l, int32_t layer) {
+        const std::vector<int32_t> & steps = recording_.steps();
+        if (!std::binary_search(steps.begin(), steps.end(), step) || recording_.rows(step).empty()) {
+            return false;
+        }
+        pattern_  = recording_.read(Tap::pattern, step, layer);
+        received_ = so_far_.add(step, l, pattern_);
+        return true;
     }
+
+    const Recording & recording() const { return recording_; }
+    const Received &  received() const { return received_; }
+    Array             head_mean() const { return mean_over_heads(pattern_, recording_.reduce()); }
+
+private:
+    const Recording & recording_;
+    ReceivedSoFar     so_far_;
+    Array             pattern_;
+    Received          received_;
 };
+
+bool have_rows(const Recording & a, const Recording & b) {
+    return a.reduce() != TapReduce::received && b.reduce() != TapReduce::received;
+}
+
+std::vector<double> difference(const Side & a, const Side & b, int32_t step, const AnchorRule & rule) {
+    const std::vector<size_t> in_a = anchors_of(a.received(), rule);
+    const std::vector<size_t> in_b = anchors_of(b.received(), rule);
+    const auto                both = static_cast<double>(n_common(in_a, in_b));
+    return {total_variation(a.received(), b.received()),
+            have_rows(a.recording(), b.recording())
+                ? row_distance(a.head_mean(), a.recording().rows(step), b.head_mean(), b.recording().rows(step))
+                : std::numeric_limits<double>::quiet_NaN(),
+            both,
+            static_cast<double>(in_a.size()) - both,
+            static_cast<double>(in_b.size()) - both,
+            jaccard(in_a, in_b)};
+}
+
+// Reads both from their first step on, for rows may last; only the wanted steps count.
+LayerMeans differences(const Recording & a, const Recording & b, const std::vector<int32_t> & wanted,
+                       const std::vector<int32_t> & layers, const AnchorRule & rule) {
+    Side                 of_a(a, layers.size()), of_b(b, layers.size());
+    LayerMeans           means(n_numbers, layers.size());
+    std::vector<int32_t> steps;
+    std::set_union(a.steps().begin(), a.steps().end(), b.steps().begin(), b.steps().end(), std::back_inserter(steps));
+    for (size_t i = 0; i < steps.size() && steps[i] <= wanted.back(); i++) {
+        for (size_t l = 0; l < layers.size(); l++) {
+            const bool has_a = of_a.advance(steps[i], l, layers[l]);
+            const bool has_b = of_b.advance(steps[i], l, layers[l]);
+            if (has_a && has_b && std::binary_search(wanted.begin(), wanted.end(), steps[i])) {
+                means.add(l, difference(of_a, of_b, steps[i], rule));
+            }
+        }
+    }
+    return means;
+}
 
 Json token_changes(const Recording & a, const Recording & b) {
     const size_t n         = std::max(a.n_positions(), b.n_positions());
@@ -141,13 +181,7 @@ Findings study_compare(const StudyOptions & options) {
         fail(printable(a.path()), " and ", printable(b.path()), " have ", one.layers.empty() ? "no layer" : "no step",
              " in common");
     }
-    LayerMeans means(n_numbers, one.layers.size());
-    for (int32_t step : steps) {
-        for (size_t l = 0; l < one.layers.size() && !a.rows(step).empty() && !b.rows(step).empty(); l++) {
-            means.add(l, Pair{a, b}.measure(step, one.layers[l], rule));
-        }
-    }
-    means.put_into(one);
+    differences(a, b, steps, one.layers, rule).put_into(one);
     const std::string name_a  = options.labels.empty() ? base_name(options.paths[0]) : options.labels[0];
     const std::string name_b  = options.labels.empty() ? base_name(options.paths[1]) : options.labels[1];
     const Json        changed = token_changes(a, b);
@@ -156,7 +190,7 @@ Findings study_compare(const StudyOptions & options) {
     Findings out = report(metric, {one}, options);
     out.notes.push_back(concat(changed.size(), " of ", std::max(a.n_positions(), b.n_positions()),
                                " tokens of the finished sequences differ"));
-    out.figure         = figure_of(one, Pair{a, b}.has_rows());
+    out.figure         = figure_of(one, have_rows(a, b));
     out.figure.caption = "Mean over the steps that both recordings have; anchors by rule " + rule.text() + ".";
     return out;
 }

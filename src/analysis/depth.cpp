@@ -96,7 +96,8 @@ Findings study_depth(const StudyOptions & options) {
     out.figure.columns      = 2;
     out.figure.shared_scale = true;
     out.figure.caption = "Structure: special tokens, punctuation, white space and masks. Content: all other tokens" +
-                         std::string(no_gold ? "." : "; gold: those of the region " + options.gold + ".");
+                         std::string(no_gold ? "." : "; gold: those of the region " + options.gold + ".") +
+                         band_text(measured);
     return out;
 }
 

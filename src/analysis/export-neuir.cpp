@@ -1,6 +1,8 @@
 #include "analysis/export.h"
 #include "analysis/pickle.h"
+#include "analysis/qk-maps.h"
 #include "analysis/received.h"
+#include "analysis/retrieval-score.h"
 #include "analysis/token-class.h"
 #include "buoy/error.h"
 #include "io/npy-descr.h"
@@ -11,6 +13,7 @@
 #include "text/utf8.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <utf8proc.h>
 
@@ -55,7 +58,7 @@ std::string region_text(const Recording & recording, const std::string & name) {
 Array finished_queries(const Recording & recording, int32_t layer) {
     const size_t T = recording.n_positions();
     Array        out;
-    for (const StepRows & one : finished_rows(recording)) {
+    for (const StepRows & one : latest_rows(recording)) {
         const Array                  q    = recording.read(Tap::rot_q, one.step, layer);
         const std::vector<int32_t> & rows = recording.rows(one.step);
         const size_t                 H = q.shape[0], D = q.shape[2];
@@ -74,14 +77,21 @@ Array finished_queries(const Recording & recording, int32_t layer) {
     return out;
 }
 
-// k as the last pass saw them, 0 for positions that were no key.
+// k as the last pass saw them, 0 for positions that were no key. Where only some heads were recorded, one for each of them, so that
+// they still pair with q.
 Array last_keys(const Recording & recording, int32_t layer) {
-    const size_t T = recording.n_positions();
-    const Array  k = recording.read(Tap::rot_k, finished_rows(recording).back().step, layer);
-    const size_t H = k.shape[0], K = k.shape[1], D = k.shape[2];
+    const size_t        T = recording.n_positions();
+    const Array         k = recording.read(Tap::rot_k, latest_rows(recording).back().step, layer);
+    const size_t        K = k.shape[1], D = k.shape[2];
+    std::vector<size_t> heads(k.shape[0]);
+    std::iota(heads.begin(), heads.end(), size_t{0});
+    if (recording.meta()["recorded"]["heads"] != "all") {
+        heads = key_heads(recording, recorded_heads(recording), k.shape[0]);
+    }
+    const size_t H = heads.size();
     Array        out{{H, T, D}, std::vector<float>(H * T * D)};
     for (size_t h = 0; h < H; h++) {
-        const float * from = k.values.data() + h * K * D;
+        const float * from = k.values.data() + heads[h] * K * D;
         std::copy(from, from + K * D, out.values.data() + h * T * D);
     }
     return out;

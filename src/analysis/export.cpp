@@ -58,7 +58,7 @@ void export_npz(const Recording & recording, const Layers & layers, const Export
     npz.add("received.npy", array_member({extent(n_steps), extent(layers.size()), extent(T)}, received));
     npz.add("finished.npy",
             array_member({extent(layers.size()), extent(T)},
-                         padded(received_of_rows(recording, layers, finished_rows(recording), "export"), T)));
+                         padded(received_of_rows(recording, layers, latest_rows(recording), "export"), T)));
     npz.add("steps.npy", array_member({extent(n_steps)}, recording.steps()));
     npz.add("layers.npy", array_member({extent(layers.size())}, layers));
     npz.add("tokens.npy", array_member({extent(S + 1), extent(T)}, tokens));
@@ -116,7 +116,7 @@ void export_bertviz(const Recording & recording, const Layers & layers, const Ex
 Array finished_pattern(const Recording & recording, int32_t layer) {
     const size_t T = recording.n_positions();
     Array        out;
-    for (const StepRows & one : finished_rows(recording)) {
+    for (const StepRows & one : latest_rows(recording)) {
         const Array                  pattern = recording.read(Tap::pattern, one.step, layer);
         const std::vector<int32_t> & rows    = recording.rows(one.step);
         const size_t                 H       = recording.reduce() == TapReduce::heads ? 1 : pattern.shape[0];

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "analysis/recording.h"
-#include "buoy/edit.h"
+#include "buoy/index-ranges.h"
 
 #include <string>
 

@@ -78,6 +78,8 @@ Findings study_floating(const StudyOptions & options) {
     out.figure.columns                                      = 2;
     out.figure.shared_scale                                 = false;
     out.figure.title                                        = "Attention floating by layer";
+    out.figure.caption =
+        "Mean over steps; anchors by rule " + options.rule.value_or(AnchorRule{}).text() + "." + band_text(measured);
     return out;
 }
 

@@ -89,12 +89,23 @@ QkMaps maps_of(const Recording & recording, const QkPass & pass, const TakeQ & t
 
 } // namespace
 
+std::vector<size_t> key_heads(const Recording & recording, const std::vector<int32_t> & heads, size_t n_kv) {
+    const MetaReader    meta(recording.meta(), printable(recording.path()) + ": meta.json");
+    const size_t        n_head = meta.count({"model", "n_head"});
+    std::vector<size_t> out;
+    for (int32_t head : heads) {
+        if (head < 0 || static_cast<size_t>(head) >= n_head) {
+            fail(printable(recording.path()), ": meta.json: there is no head ", head, ", the model has ", n_head);
+        }
+        out.push_back(static_cast<size_t>(head) * n_kv / n_head); // several heads share one of k
+    }
+    return out;
+}
+
 QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, int32_t layer) {
-    const MetaReader meta(recording.meta(), printable(recording.path()) + ": meta.json");
-    const size_t     n_head = meta.count({"model", "n_head"});
-    QkPass           pass;
-    size_t           n_heads_kv = 0;
-    pass.heads                  = recorded_heads(recording);
+    QkPass pass;
+    size_t n_heads_kv = 0;
+    pass.heads        = recorded_heads(recording);
     for (const StepRows & one : rows) {
         QkPass::Part part{recording.read(Tap::rot_q, one.step, layer), recording.read(Tap::rot_k, one.step, layer),
                           one.rows, one.step};
@@ -107,12 +118,7 @@ QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, 
         pass.n_keys = std::max(pass.n_keys, part.k.shape[1]);
         pass.parts.push_back(std::move(part));
     }
-    for (int32_t head : pass.heads) {
-        if (head < 0 || static_cast<size_t>(head) >= n_head) {
-            fail(printable(recording.path()), ": meta.json: there is no head ", head, ", the model has ", n_head);
-        }
-        pass.k_heads.push_back(static_cast<size_t>(head) * n_heads_kv / n_head); // several heads share one of k
-    }
+    pass.k_heads = key_heads(recording, pass.heads, n_heads_kv);
     return pass;
 }
 

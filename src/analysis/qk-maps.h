@@ -35,6 +35,9 @@ struct QkAdvantage {
     double cos = 0, norms = 0; // C_a - C_o, N_a - N_o
 };
 
+// The head of k, of n_kv, that each of these heads reads.
+std::vector<size_t> key_heads(const Recording & recording, const std::vector<int32_t> & heads, size_t n_kv);
+
 QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, int32_t layer);
 
 QkMaps head_maps(const Recording & recording, const QkPass & pass, int32_t head);

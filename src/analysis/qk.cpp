@@ -36,13 +36,10 @@ figure::HeatMap map_of(const Recording & recording, const QkMaps & maps, const s
     map.square        = true;
     const auto labels = token_labels(recording);
     map.column_labels.assign(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(maps.n_keys));
-    map.hatched_label = "anchor column";
+    map.marks_label  = "anchor column";
+    map.column_marks = anchors;
     for (int32_t position : maps.positions) {
         map.row_labels.push_back(labels[static_cast<size_t>(position)]);
-    }
-    for (size_t j : anchors) {
-        map.hatched.emplace_back(0, j);
-        map.hatched.emplace_back(maps.n_rows - 1, j);
     }
     return map;
 }
@@ -54,7 +51,7 @@ Measured measure(const Recording & recording, const StudyOptions & options, std:
         resolve_rule(options.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
     Measured out;
     out.layers          = choose_layers(recording, options.layers);
-    const auto rows     = choose_rows(recording, options.step);
+    const auto rows     = latest_rows(recording, options.step);
     const auto received = received_of_rows(recording, out.layers, rows, metric.name + std::string("'s anchors"));
     out.by_layer.resize(n_numbers);
     for (size_t l = 0; l < out.layers.size(); l++) {
@@ -93,14 +90,16 @@ Findings study_qk(const StudyOptions & options) {
         measure_each(options, [&](const Recording & r) { return measure(r, options, maps); });
     Findings out     = report(metric, measured, options);
     out.figure.title = "What makes anchors: angle and norm";
-    out.figure.caption = "Advantage of anchor columns over the others in q·k = ‖q‖‖k‖cos θ, split by what makes it; "
-                         "--layer N draws that layer's maps.";
+    out.figure.caption =
+        std::string("Advantage of anchor columns over the others in q·k = ‖q‖‖k‖cos θ, split by what makes it; "
+                    "--layer N draws that layer's maps.") +
+        band_text(measured);
     if (!maps.empty()) {
         out.figure.charts  = std::move(maps);
         out.figure.columns = 3;
         out.figure.title   = concat("q·k of layer ", measured[0].layers[0],
                                   options.head ? concat(", head ", *options.head) : std::string(", mean over heads"));
-        out.figure.caption = "After RoPE; hatched at their ends: anchor columns.";
+        out.figure.caption = "After RoPE; arrows point to anchor columns.";
         return out;
     }
     for (const Group & group : group_by_model(measured)) {

@@ -4,7 +4,7 @@
 #include "io/printable.h"
 
 #include <algorithm>
-#include <numeric>
+#include <limits>
 
 namespace buoy::analysis {
 
@@ -44,22 +44,15 @@ void divide(Received & sums, size_t n) {
     }
 }
 
-std::vector<size_t> all_rows(const Recording & recording, int32_t step) {
-    std::vector<size_t> rows(recording.rows(step).size());
-    std::iota(rows.begin(), rows.end(), size_t{0});
-    return rows;
+// Some rows of a step can't be told from a mean over all of them.
+void check_rows(const Recording & recording, int32_t step, size_t n_rows, const std::string & metric) {
+    if (recording.reduce() == TapReduce::received && n_rows != recording.rows(step).size()) {
+        fail(printable(recording.path()), ": ", metric, " needs some of step ", step,
+             "'s rows, their mean was recorded; record with --attn-reduce heads");
+    }
 }
 
 } // namespace
-
-Received received_of(const Array & pattern, TapReduce reduce) {
-    std::vector<size_t> rows(reduce == TapReduce::received ? 1 : pattern.shape[pattern.shape.size() - 2]);
-    std::iota(rows.begin(), rows.end(), size_t{0});
-    Received received;
-    add_rows(pattern, reduce, rows, received);
-    divide(received, rows.size());
-    return received;
-}
 
 Array mean_over_heads(Array pattern, TapReduce reduce) {
     if (reduce == TapReduce::heads) {
@@ -89,35 +82,33 @@ std::vector<int32_t> choose_layers(const Recording & recording, const IndexRange
     return wanted.empty() ? layers : wanted;
 }
 
-std::vector<StepRows> finished_rows(const Recording & recording) {
+std::vector<StepRows> latest_rows(const Recording & recording, const std::optional<int32_t> & step) {
+    if (step) {
+        recording.rows(*step); // refuses a step that is not there
+    }
     std::vector<bool>     done(recording.n_positions(), false);
     std::vector<StepRows> choice;
-    for (auto step = recording.steps().rbegin(); step != recording.steps().rend(); ++step) {
-        const std::vector<int32_t> & rows = recording.rows(*step);
-        StepRows                     one{*step, {}};
-        for (size_t i = 0; i < rows.size(); i++) {
-            if (!done[static_cast<size_t>(rows[i])]) {
-                done[static_cast<size_t>(rows[i])] = true;
-                one.rows.push_back(i);
+    for (auto at = recording.steps().rbegin(); at != recording.steps().rend(); ++at) {
+        StepRows one{*at, {}};
+        if (!step || *at <= *step) {
+            const std::vector<int32_t> & rows = recording.rows(*at);
+            for (size_t i = 0; i < rows.size(); i++) {
+                if (!done[static_cast<size_t>(rows[i])]) {
+                    done[static_cast<size_t>(rows[i])] = true;
+                    one.rows.push_back(i);
+                }
             }
         }
         if (!one.rows.empty()) {
             choice.push_back(std::move(one));
         }
     }
+    if (choice.empty()) {
+        fail(printable(recording.path()), ": no query row ", step ? concat("up to step ", *step, " ") : std::string(),
+             "was recorded (--attn-rows)");
+    }
     std::reverse(choice.begin(), choice.end());
     return choice;
-}
-
-std::vector<StepRows> choose_rows(const Recording & recording, const std::optional<int32_t> & step) {
-    if (!step) {
-        return finished_rows(recording);
-    }
-    std::vector<size_t> rows = all_rows(recording, *step);
-    if (rows.empty()) {
-        fail(printable(recording.path()), ": no query row of step ", *step, " was recorded (--attn-rows)");
-    }
-    return {{*step, std::move(rows)}};
 }
 
 std::vector<Received> received_of_rows(const Recording & recording, const std::vector<int32_t> & layers,
@@ -126,17 +117,11 @@ std::vector<Received> received_of_rows(const Recording & recording, const std::v
     std::vector<Received> sums(layers.size());
     size_t                n = 0;
     for (const StepRows & one : choice) {
-        if (recording.reduce() == TapReduce::received && one.rows.size() != recording.rows(one.step).size()) {
-            fail(printable(recording.path()), ": ", metric, " of the finished sequence needs some of step ", one.step,
-                 "'s rows, their mean was recorded; record with --attn-reduce heads, or ask for one --step");
-        }
+        check_rows(recording, one.step, one.rows.size(), metric);
         for (size_t l = 0; l < layers.size(); l++) {
             add_rows(recording.read(Tap::pattern, one.step, layers[l]), recording.reduce(), one.rows, sums[l]);
         }
         n += one.rows.size();
-    }
-    if (n == 0) {
-        fail(printable(recording.path()), ": the recording is empty: no step has a query row (--attn-rows)");
     }
     for (Received & received : sums) {
         divide(received, n);
@@ -144,14 +129,59 @@ std::vector<Received> received_of_rows(const Recording & recording, const std::v
     return sums;
 }
 
+ReceivedSoFar::ReceivedSoFar(const Recording & recording, size_t n_layers, std::string metric)
+    : recording_(recording), metric_(std::move(metric)), alive_(n_layers) {
+    constexpr int32_t    never = std::numeric_limits<int32_t>::max();
+    std::vector<int32_t> next(recording.n_positions(), never); // the step that computes a position's row
+    for (auto step = recording.steps().rbegin(); step != recording.steps().rend(); ++step) {
+        std::map<int32_t, std::vector<size_t>> by_end;
+        const std::vector<int32_t> &           rows = recording.rows(*step);
+        for (size_t i = 0; i < rows.size(); i++) {
+            int32_t & end = next[static_cast<size_t>(rows[i])];
+            by_end[end].push_back(i);
+            end = *step;
+        }
+        for (auto & [end, list] : by_end) {
+            parts_[*step].push_back({end, std::move(list)});
+        }
+    }
+}
+
+Received ReceivedSoFar::add(int32_t step, size_t layer, const Array & pattern) {
+    std::map<int32_t, Sums> & alive = alive_[layer];
+    alive.erase(step);
+    for (const Part & part : parts_.at(step)) {
+        check_rows(recording_, step, part.rows.size(), metric_);
+        Sums & into = alive[part.until];
+        add_rows(pattern, recording_.reduce(), part.rows, into.sums);
+        into.n += part.rows.size();
+    }
+    Received total;
+    size_t   n = 0;
+    for (const auto & [until, one] : alive) {
+        total.resize(std::max(total.size(), one.sums.size()));
+        std::transform(one.sums.begin(), one.sums.end(), total.begin(), total.begin(), std::plus<>());
+        n += one.n;
+    }
+    divide(total, n);
+    return total;
+}
+
 void for_each_received(const Recording & recording, const std::vector<int32_t> & layers,
                        const std::optional<int32_t> & step, const std::string & metric,
                        const std::function<void(int32_t, size_t, const Received &)> & visit) {
     recording.need_reduce(reductions, metric);
-    const std::vector<int32_t> steps = step ? std::vector<int32_t>{*step} : recording.steps();
-    for (int32_t s : steps) {
+    if (step) {
+        const std::vector<Received> all = received_of_rows(recording, layers, latest_rows(recording, step), metric);
+        for (size_t l = 0; l < layers.size(); l++) {
+            visit(*step, l, all[l]);
+        }
+        return;
+    }
+    ReceivedSoFar so_far(recording, layers.size(), metric);
+    for (int32_t s : recording.steps()) {
         for (size_t l = 0; l < layers.size() && !recording.rows(s).empty(); l++) {
-            visit(s, l, received_of(recording.read(Tap::pattern, s, layers[l]), recording.reduce()));
+            visit(s, l, so_far.add(s, l, recording.read(Tap::pattern, s, layers[l])));
         }
     }
 }

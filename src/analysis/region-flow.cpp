@@ -71,7 +71,7 @@ Flow flow_of(const Recording & recording, const StudyOptions & options) {
     const auto                 regions = regions_by_position(recording);
     const std::vector<int32_t> layers  = choose_layers(recording, options.layers);
     std::vector<SquareMatrix>  sums(layers.size(), SquareMatrix(out.names.size()));
-    for (const StepRows & one : choose_rows(recording, options.step)) {
+    for (const StepRows & one : latest_rows(recording, options.step)) {
         for (size_t l = 0; l < layers.size(); l++) {
             if (recording.reduce() == TapReduce::regions) {
                 add_recorded(recording, one, layers[l], sums[l]);
@@ -133,14 +133,15 @@ figure::HeatMap map_of(const MeanFlow & flow, const std::string & gold) {
     map.y_label            = "to region (queries)";
     map.value              = {"flow", true, 0.0, std::nullopt};
     map.square             = true;
-    map.row_marks_label    = "gold";
+    map.marks_label        = "gold";
     for (size_t i = 0; i < flow.names.size(); i++) {
         const bool is_gold = flow.names[i] == gold;
-        map.column_labels.push_back(flow.names[i] + (is_gold ? " (gold)" : ""));
+        map.column_labels.push_back(flow.names[i]);
         map.row_labels.push_back(flow.names[i]);
         map.values.insert(map.values.end(), flow.mean[i].begin(), flow.mean[i].end());
         if (is_gold) {
             map.row_marks.push_back(i);
+            map.column_marks.push_back(i);
         }
     }
     return map;

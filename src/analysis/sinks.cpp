@@ -165,7 +165,8 @@ Findings study_sinks(const StudyOptions & options) {
         out.figure.charts.emplace_back(std::move(chart));
     }
     const AnchorRule rule = options.rule.value_or(AnchorRule{});
-    out.figure.caption    = "Sinks by rule " + rule.text() + "; drift below 0 is towards the beginning of the text.";
+    out.figure.caption =
+        "Sinks by rule " + rule.text() + "; drift below 0 is towards the beginning of the text." + band_text(measured);
     for (const Measured & one : measured) {
         if (!(one.overall[n_sinks] > 0)) {
             out.notes.push_back(one.path + ": no sink anywhere by rule " + rule.text());

@@ -213,4 +213,9 @@ figure::LineChart layer_chart(const Quantity & quantity, size_t index, const std
     return chart;
 }
 
+std::string band_text(const std::vector<Measured> & measured) {
+    const bool several = measured.size() > group_by_model(measured).size();
+    return several ? " Bands: mean ± deviation over recordings." : "";
+}
+
 } // namespace buoy::analysis

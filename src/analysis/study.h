@@ -3,7 +3,7 @@
 #include "analysis/anchors.h"
 #include "analysis/recording.h"
 #include "analysis/table.h"
-#include "buoy/edit.h"
+#include "buoy/index-ranges.h"
 #include "figure/figure.h"
 
 #include <nlohmann/json.hpp>
@@ -92,6 +92,9 @@ Findings report(const Metric & metric, const std::vector<Measured> & measured, c
 
 // One quantity by layer, a line with a band (mean ± deviation) for each model.
 figure::LineChart layer_chart(const Quantity & quantity, size_t index, const std::vector<Group> & groups);
+
+// What bands mean, for a caption; empty where no model has several recordings.
+std::string band_text(const std::vector<Measured> & measured);
 
 // NaN is null, -0 is 0.
 Json numbers(const std::vector<double> & values);

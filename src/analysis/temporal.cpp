@@ -2,6 +2,7 @@
 #include "analysis/received.h"
 #include "analysis/studies.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace buoy::analysis {
@@ -64,8 +65,10 @@ Findings study_temporal(const StudyOptions & options) {
     out.data.columns = {{"recording"}, {"model"}, {"step"}, {"position"}, {"token"}, {"received"}, {"anchor"}};
     out.json         = {{"metric", "temporal"}, {"recordings", Json::array()}};
 
-    const auto measure = [&](const Recording & recording) {
+    size_t     n_positions = 0;
+    const auto measure     = [&](const Recording & recording) {
         Measured one;
+        n_positions              = std::max(n_positions, recording.n_positions());
         one.layers               = choose_layers(recording, options.layers);
         const AnchorRule  rule   = resolve_rule(asked, recording.attention() == AttentionKind::causal);
         const Drift       drift  = drift_of(recording, one.layers, rule, options);
@@ -101,6 +104,7 @@ Findings study_temporal(const StudyOptions & options) {
     out.figure.caption =
         "Mean over heads and query rows of each column of the pattern; anchors by rule " + asked.text() + ".";
     out.figure.shared_scale = out.figure.charts.size() > 1;
+    out.figure.width = std::clamp(8.0 * static_cast<double>(n_positions) + 180, 760.0, 1600.0); // room for tokens
     return out;
 }
 

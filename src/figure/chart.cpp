@@ -90,7 +90,14 @@ void draw_sample(Scene & scene, const KeyEntry & entry, Point at) {
                      {Role::text, 1.1, {}},
                      ""});
             break;
-        case KeyShape::mark:
+        case KeyShape::column_mark:
+            scene.items.push_back(Path{{{{box.x + 7, middle + 4}, {box.x + 3, middle - 3}, {box.x + 11, middle - 3}}},
+                                       true,
+                                       Role::text,
+                                       {},
+                                       ""});
+            break;
+        case KeyShape::row_mark:
             scene.items.push_back(Path{
                 {{{box.x + 3, middle}, {box.x + 10, middle - 4}, {box.x + 10, middle + 4}}}, true, Role::text, {}, ""});
             break;

@@ -18,6 +18,10 @@ constexpr double size_label       = 12; // of axes and legends
 constexpr double size_tick        = 11;
 constexpr double size_token       = 10.5;
 
+// on cells of any colour
+constexpr Color ink_dark  = {0x10, 0x14, 0x1a};
+constexpr Color ink_light = {0xff, 0xff, 0xff};
+
 // What a figure decides for a chart.
 struct ChartPlace {
     Point                at; // top left
@@ -41,7 +45,7 @@ Range values_of(const LineChart & chart);
 Range values_of(const BarChart & chart);
 Range values_of(const HeatMap & chart);
 
-enum class KeyShape { line, bar, hatch, absent, mark };
+enum class KeyShape { line, bar, hatch, absent, row_mark, column_mark };
 
 struct KeyEntry {
     KeyShape    shape = KeyShape::line;

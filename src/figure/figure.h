@@ -73,8 +73,9 @@ struct HeatMap {
     std::vector<std::pair<size_t, size_t>> hatched;            // (row, column)
     std::string                            hatched_label;      // what hatching means
     std::vector<Separator>                 separators;
-    std::vector<size_t>                    row_marks; // rows with an arrow at their end
-    std::string                            row_marks_label;
+    std::vector<size_t>                    row_marks;    // rows with an arrow at their end
+    std::vector<size_t>                    column_marks; // columns with one above
+    std::string                            marks_label;
 };
 
 using Chart = std::variant<LineChart, BarChart, HeatMap>;

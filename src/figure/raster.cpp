@@ -9,54 +9,6 @@
 
 namespace buoy::figure {
 
-namespace {
-
-// Pixels of [0, size) that [low, high) touches, as first and one past the last.
-std::pair<size_t, size_t> pixel_range(double low, double high, size_t size) {
-    const double end   = static_cast<double>(size);
-    const double first = std::clamp(std::floor(low), 0.0, end);
-    const double last  = std::clamp(std::ceil(high), first, end);
-    return {static_cast<size_t>(first), static_cast<size_t>(last)};
-}
-
-double overlap(double low, double high, size_t pixel) {
-    const auto at = static_cast<double>(pixel);
-    return std::max(0.0, std::min(high, at + 1) - std::max(low, at));
-}
-
-} // namespace
-
-std::vector<std::vector<Point>> dashes(const std::vector<Point> & line, const std::vector<double> & lengths) {
-    std::vector<std::vector<Point>> parts;
-    size_t                          index = 0;
-    double                          left  = lengths[0];
-    for (size_t i = 1; i < line.size(); i++) {
-        Point        a      = line[i - 1];
-        const Point  b      = line[i];
-        const double length = std::hypot(b.x - a.x, b.y - a.y);
-        double       done   = 0;
-        if (index % 2 == 0) {
-            if (parts.empty() || i == 1) parts.push_back({a});
-        }
-        while (length - done > left) {
-            done += left;
-            const Point at = {a.x + (b.x - a.x) * done / length, a.y + (b.y - a.y) * done / length};
-            if (index % 2 == 0) {
-                parts.back().push_back(at);
-            } else {
-                parts.push_back({at});
-            }
-            index = (index + 1) % lengths.size();
-            left  = std::max(lengths[index], 0.1);
-        }
-        left -= length - done;
-        if (index % 2 == 0) {
-            parts.back().push_back(b);
-        }
-    }
-    return parts;
-}
-
 Raster::Raster(size_t width, size_t height, double scale, Theme theme)
     : width_(width), height_(height), scale_(scale), theme_(theme),
       pixels_(width * height, resolve(Role::background, theme)) {}
@@ -75,7 +27,7 @@ void Raster::blend(size_t x, size_t y, const Color & color, double alpha) {
     pixel = {mix(pixel.r, color.r), mix(pixel.g, color.g), mix(pixel.b, color.b)};
 }
 
-void Raster::paint(const Mask & mask, const Paint & paint) {
+void Raster::paint(const CoverMask & mask, const Paint & paint) {
     const Color color = resolve(paint, theme_);
     for (size_t y = 0; y < mask.h; y++) {
         for (size_t x = 0; x < mask.w; x++) {
@@ -87,106 +39,14 @@ void Raster::paint(const Mask & mask, const Paint & paint) {
     }
 }
 
-Raster::Mask Raster::mask_of(const std::vector<std::vector<Point>> & lines, double margin) const {
-    double x0 = 1e9, y0 = 1e9, x1 = -1e9, y1 = -1e9;
-    for (const auto & line : lines) {
-        for (const Point & p : line) {
-            x0 = std::min(x0, p.x);
-            y0 = std::min(y0, p.y);
-            x1 = std::max(x1, p.x);
-            y1 = std::max(y1, p.y);
-        }
-    }
-    Mask       mask;
-    const auto columns = pixel_range(x0 - margin, x1 + margin, width_);
-    const auto rows    = pixel_range(y0 - margin, y1 + margin, height_);
-    mask.x             = columns.first;
-    mask.w             = columns.second - columns.first;
-    mask.y             = rows.first;
-    mask.h             = rows.second - rows.first;
-    mask.cover.assign(mask.w * mask.h, 0.0f);
-    return mask;
-}
-
-void Raster::stroke_segment(Mask & mask, Point a, Point b, double radius) const {
-    // a pen thinner than a pixel covers it in part
-    const double strength = std::min(1.0, 2 * radius);
-    const double inner    = std::max(radius, 0.5);
-    const double reach    = inner + 0.5;
-    const double dx       = b.x - a.x;
-    const double dy       = b.y - a.y;
-    const double square   = dx * dx + dy * dy;
-    const auto   rows     = pixel_range(std::min(a.y, b.y) - reach, std::max(a.y, b.y) + reach, height_);
-    for (size_t y = rows.first; y < rows.second; y++) {
-        const double py = static_cast<double>(y) + 0.5;
-        // the part of the segment that can reach this row
-        double t0 = 0, t1 = 1;
-        if (std::abs(dy) > 1e-9) {
-            const double u = (py - reach - a.y) / dy;
-            const double v = (py + reach - a.y) / dy;
-            t0             = std::clamp(std::min(u, v), 0.0, 1.0);
-            t1             = std::clamp(std::max(u, v), 0.0, 1.0);
-        }
-        const double xa      = a.x + t0 * dx;
-        const double xb      = a.x + t1 * dx;
-        const auto   columns = pixel_range(std::min(xa, xb) - reach, std::max(xa, xb) + reach, width_);
-        for (size_t x = columns.first; x < columns.second; x++) {
-            if (x < mask.x || y < mask.y || x >= mask.x + mask.w || y >= mask.y + mask.h) {
-                continue;
-            }
-            const double px       = static_cast<double>(x) + 0.5;
-            const double t        = square > 0 ? std::clamp(((px - a.x) * dx + (py - a.y) * dy) / square, 0.0, 1.0) : 0;
-            const double ex       = px - a.x - t * dx;
-            const double ey       = py - a.y - t * dy;
-            const double distance = std::sqrt(ex * ex + ey * ey);
-            const double cover    = std::clamp(inner - distance + 0.5, 0.0, 1.0) * strength;
-            float &      at       = mask.cover[(y - mask.y) * mask.w + x - mask.x];
-            at                    = std::max(at, static_cast<float>(cover));
-        }
-    }
-}
-
-void Raster::stroke(const std::vector<std::vector<Point>> & lines, double width, const Paint & with) {
-    Mask mask = mask_of(lines, width / 2 + 1);
+void Raster::stroke(const Lines & lines, double width, const Paint & with) {
+    CoverMask mask(lines, width / 2 + 1, width_, height_);
     for (const auto & line : lines) {
         for (size_t i = 1; i < line.size(); i++) {
-            stroke_segment(mask, line[i - 1], line[i], width / 2);
+            mask.stroke(line[i - 1], line[i], width / 2);
         }
     }
     paint(mask, with);
-}
-
-void Raster::fill_polygon(Mask & mask, const std::vector<Point> & polygon) const {
-    constexpr int n_sub = 8; // lines per row of pixels; along a line the cover is exact
-    struct Crossing {
-        double x;
-        int    direction;
-    };
-    std::vector<Crossing> crossings;
-    for (size_t row = 0; row < mask.h * n_sub; row++) {
-        const double y = static_cast<double>(mask.y) + (static_cast<double>(row) + 0.5) / n_sub;
-        crossings.clear();
-        for (size_t i = 0; i < polygon.size(); i++) {
-            const Point & a = polygon[i];
-            const Point & b = polygon[(i + 1) % polygon.size()];
-            if ((a.y <= y) != (b.y <= y)) {
-                crossings.push_back({a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x), a.y <= y ? 1 : -1});
-            }
-        }
-        std::sort(crossings.begin(), crossings.end(), [](const Crossing & a, const Crossing & b) { return a.x < b.x; });
-        int winding = 0;
-        for (size_t i = 0; i + 1 < crossings.size(); i++) {
-            winding += crossings[i].direction;
-            if (winding == 0) {
-                continue;
-            }
-            const auto columns = pixel_range(crossings[i].x, crossings[i + 1].x, width_);
-            for (size_t x = std::max(columns.first, mask.x); x < std::min(columns.second, mask.x + mask.w); x++) {
-                mask.cover[row / n_sub * mask.w + x - mask.x] +=
-                    static_cast<float>(overlap(crossings[i].x, crossings[i + 1].x, x) / n_sub);
-            }
-        }
-    }
 }
 
 void Raster::draw(const Rect & rect) {
@@ -205,7 +65,7 @@ void Raster::draw(const Rect & rect) {
 }
 
 void Raster::draw(const Path & path) {
-    std::vector<std::vector<Point>> lines = path.lines;
+    Lines lines = path.lines;
     for (auto & line : lines) {
         for (Point & p : line) {
             p = {p.x * scale_, p.y * scale_};
@@ -213,8 +73,8 @@ void Raster::draw(const Path & path) {
     }
     if (path.fill.role != Role::none) {
         for (const auto & line : lines) {
-            Mask mask = mask_of({line}, 1);
-            fill_polygon(mask, line);
+            CoverMask mask({line}, 1, width_, height_);
+            mask.fill(line);
             paint(mask, path.fill);
         }
     }
@@ -225,7 +85,7 @@ void Raster::draw(const Path & path) {
     for (double & length : lengths) {
         length *= scale_;
     }
-    std::vector<std::vector<Point>> pieces;
+    Lines pieces;
     for (auto & line : lines) {
         if (path.closed && !line.empty()) {
             line.push_back(line.front());
@@ -245,8 +105,8 @@ void Raster::draw(const Text & text) {
     const double width = text_width(text.text, text.size, text.bold) * scale_;
     double       pen   = text.anchor == Anchor::start ? 0 : text.anchor == Anchor::middle ? -width / 2 : -width;
 
-    std::vector<std::vector<Point>> lines;
-    std::string_view                rest = text.text;
+    Lines            lines;
+    std::string_view rest = text.text;
     while (!rest.empty()) {
         const Glyph & shape = glyph(next_character(rest));
         for (const auto & stroke_points : shape.strokes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "figure/cover-mask.h"
 #include "figure/scene.h"
 
 #include <cstddef>
@@ -19,22 +20,13 @@ public:
     const std::vector<Color> & pixels() const { return pixels_; } // [height, width]
 
 private:
-    // How much of each pixel of an area is covered, 0 to 1.
-    struct Mask {
-        size_t             x = 0, y = 0, w = 0, h = 0;
-        std::vector<float> cover;
-    };
-
     void draw(const Rect & rect);
     void draw(const Path & path);
     void draw(const Text & text);
     void draw(const Image & image);
 
-    Mask mask_of(const std::vector<std::vector<Point>> & lines, double margin) const;
-    void fill_polygon(Mask & mask, const std::vector<Point> & polygon) const;
-    void stroke_segment(Mask & mask, Point a, Point b, double radius) const;
-    void stroke(const std::vector<std::vector<Point>> & lines, double width, const Paint & paint);
-    void paint(const Mask & mask, const Paint & paint);
+    void stroke(const Lines & lines, double width, const Paint & paint);
+    void paint(const CoverMask & mask, const Paint & paint);
     void blend(size_t x, size_t y, const Color & color, double alpha);
 
     size_t             width_, height_;
@@ -42,8 +34,5 @@ private:
     Theme              theme_;
     std::vector<Color> pixels_;
 };
-
-// The polyline cut into dashes.
-std::vector<std::vector<Point>> dashes(const std::vector<Point> & line, const std::vector<double> & lengths);
 
 } // namespace buoy::figure

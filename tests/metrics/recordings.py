@@ -26,6 +26,8 @@ class Spec:
         self.pattern = "random"  # random, uniform, one, or peaked
         self.layers = None
         self.heads = None  # recorded of n_head
+        self.steps = None  # recorded of all
+        self.rows = None  # positions recorded of all
         self.regions = None
         self.block_length = 0
         self.shift = False
@@ -47,6 +49,7 @@ def write(path, spec):
     T, P, H, G, D = spec.n_prompt + spec.n_new, spec.n_prompt, spec.n_head, spec.n_head_kv, spec.dim
     causal = spec.kind == "causal"
     S = max(spec.n_new, 1)
+    steps = list(range(S)) if spec.steps is None else spec.steps
     layers = list(range(spec.n_layer)) if spec.layers is None else spec.layers
     final = np.array(spec.tokens if spec.tokens is not None else rng.integers(0, len(WORDS), T), dtype=np.int32)
     final[0] = 0 if spec.tokens is None else final[0]
@@ -72,9 +75,16 @@ def write(path, spec):
         if causal:
             rows = np.arange(P) if s == 0 else np.array([P + s - 1])
         elif spec.cache == "dual" and s % 3:
-            rows = np.arange(P, T)
+            rows = np.arange(P, T)[s % 2:]
         else:
             rows = np.arange(T)
+        if spec.rows is not None:
+            rows = rows[np.isin(rows, spec.rows)]
+        if s not in steps:
+            continue
+        arrays[f"rows/step_{s:04d}.npy"] = rows.astype(np.int32)
+        if len(rows) == 0:
+            continue
         for l in layers:
             q = rng.standard_normal((H, len(rows), D))
             k = rng.standard_normal((G, K, D))
@@ -105,7 +115,6 @@ def write(path, spec):
             data = {"attn": pattern, "q": q, "k": k, "scores": scores}
             for tap in spec.taps:
                 arrays[f"{tap}/{where}"] = data[tap].astype(spec.dtype)
-        arrays[f"rows/step_{s:04d}.npy"] = rows.astype(np.int32)
     arrays["tokens.npy"] = tokens
     arrays["unmask_step.npy"] = unmask
     arrays["confidence.npy"] = confidence
@@ -119,7 +128,7 @@ def write(path, spec):
         "attention": spec.kind, "settings": {}, "seed": 0, "single_pass": False, "prompt": "the cat", "n_prompt": P,
         "n_positions": T, "n_steps": S, "special_ids": [0, 12, MASK],
         "recorded": {"taps": spec.taps, "reduce": spec.reduce, "dtype": spec.dtype, "layers": layers,
-                     "heads": "all" if spec.heads is None else spec.heads, "rows": "all", "steps": list(range(S))},
+                     "heads": "all" if spec.heads is None else spec.heads, "rows": "all" if spec.rows is None else spec.rows, "steps": steps},
         "regions": [{"name": n, "spans": s} for n, s in regions],
         "pieces": [pieces[i] for i in final],
     }

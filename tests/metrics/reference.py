@@ -28,40 +28,44 @@ class Run:
     def rows(self, s):
         return self.a[f"rows/step_{s:04d}"]
 
-    def received(self, s, l):
-        p = self.get("attn", s, l)
-        if self.reduce == "received":
-            return p.mean(0)
-        return p.mean((0, 1)) if self.reduce == "none" else p.mean(0)
+    def with_rows(self):
+        return [s for s in self.steps if len(self.rows(s))]
 
-    def finished(self):
-        """{position: (step, row)} of the last row computed for each position."""
+    def latest(self, until=None):
+        """{position: (step, row)} of the last row computed for each position, up to a step."""
         out = {}
         for s in self.steps:
-            for i, r in enumerate(self.rows(s)):
-                out[int(r)] = (s, i)
+            if until is None or s <= until:
+                for i, r in enumerate(self.rows(s)):
+                    out[int(r)] = (s, i)
         return out
 
-    def finished_matrix(self, l):
+    def matrix(self, l, until=None):
+        """[T, T], the mean over heads of those rows, zero elsewhere."""
         m = np.zeros((self.T, self.T))
-        for r, (s, i) in self.finished().items():
+        for r, (s, i) in self.latest(until).items():
             p = self.get("attn", s, l)
             p = p.mean(0) if self.reduce == "none" else p
             m[r, :p.shape[1]] = p[i]
         return m
 
-    def finished_received(self, l):
-        if self.reduce == "received":  # whole steps only
-            steps = sorted({s for s, _ in self.finished().values()})
-            K = max(self.get("attn", s, l).shape[1] for s in steps)
-            total, n = np.zeros(K), 0
+    def partly(self):
+        """Some rows of a step count and others do not, at some time, so that the mean over a step is of no use."""
+        return any({i for t, i in self.latest(s).values() if t == u} not in (set(), set(range(len(self.rows(u)))))
+                   for s in self.steps for u in self.steps)
+
+    def received(self, l, until=None):
+        """The mean over heads and over the latest rows."""
+        latest = self.latest(until)
+        steps = sorted({s for s, _ in latest.values()})
+        K = max(self.get("attn", s, l).shape[-1] for s in steps)
+        if self.reduce == "received":  # whole steps, each the mean of its rows
+            total = np.zeros(K)
             for s in steps:
-                a = self.received(s, l)
-                total[:len(a)] += a * len(self.rows(s))
-                n += len(self.rows(s))
-            return total / n
-        K = max(self.get("attn", s, l).shape[-1] for s, _ in self.finished().values())
-        return self.finished_matrix(l)[sorted(self.finished())].mean(0)[:K]
+                p = self.get("attn", s, l).mean(0)
+                total[:len(p)] += p * len(self.rows(s))
+            return total / sum(len(self.rows(s)) for s in steps)
+        return self.matrix(l, until)[sorted(latest)].mean(0)[:K]
 
 
 def above(A, rule):
@@ -95,7 +99,7 @@ def absorption(run, rule=None, step=None):
     rule = rule or ("bos" if run.causal else "code")
     out = {"by_layer": {"absorption": []}, "anchors": []}
     for l in run.layers:
-        A = run.finished_received(l) if step is None else run.received(step, l)
+        A = run.received(l, step)
         S = anchors(A, rule)
         out["anchors"].append(sorted(S))
         out["by_layer"]["absorption"].append(100 * A[sorted(S)].sum() / A.sum())
@@ -105,12 +109,12 @@ def absorption(run, rule=None, step=None):
 
 
 def temporal(run, rule="std:3", layers=None):
-    A = [np.mean([run.received(s, l) for l in layers or run.layers], axis=0) for s in run.steps]
-    return {"received": [a.tolist() for a in A], "anchors": [sorted(anchors(a, rule)) for a in A], "steps": run.steps}
+    A = [np.mean([run.received(l, s) for l in layers or run.layers], axis=0) for s in run.with_rows()]
+    return {"received": [a.tolist() for a in A], "anchors": [sorted(anchors(a, rule)) for a in A], "steps": run.with_rows()}
 
 
 def floating(run, rule="std:3"):
-    A = {(s, l): run.received(s, l) for s in run.steps for l in run.layers}
+    A = {(s, l): run.received(l, s) for s in run.with_rows() for l in run.layers}
     S = {k: anchors(v, rule) for k, v in A.items()}
 
     def effective(a):
@@ -119,14 +123,14 @@ def floating(run, rule="std:3"):
         return np.exp(-(p * np.log(p)).sum()) / len(a)
 
     cells = {}
-    pairs = list(zip(run.steps, run.steps[1:]))
+    pairs = list(zip(run.with_rows(), run.with_rows()[1:]))
     for i, l in enumerate(run.layers):
-        top = {s: int(A[s, l].argmax()) for s in run.steps}
+        top = {s: int(A[s, l].argmax()) for s in run.with_rows()}
         cells[l] = {
-            "effective_anchors": [effective(A[s, l]) for s in run.steps],
-            "anchors": [len(S[s, l]) for s in run.steps],
+            "effective_anchors": [effective(A[s, l]) for s in run.with_rows()],
+            "anchors": [len(S[s, l]) for s in run.with_rows()],
             "overlap_steps": [jaccard(S[a, l], S[b, l]) for a, b in pairs],
-            "overlap_layers": [jaccard(S[s, run.layers[i - 1]], S[s, l]) for s in run.steps] if i else [],
+            "overlap_layers": [jaccard(S[s, run.layers[i - 1]], S[s, l]) for s in run.with_rows()] if i else [],
             "displacement": [abs(top[b] - top[a]) for a, b in pairs],
             "moved": [float(top[b] != top[a]) for a, b in pairs],
         }
@@ -158,13 +162,13 @@ def token_class(run, s, j):
 
 
 def sinks(run, rule="std:3"):
-    A = {(s, l): run.received(s, l) for s in run.steps for l in run.layers}
+    A = {(s, l): run.received(l, s) for s in run.with_rows() for l in run.layers}
     S = {k: above(v, rule) for k, v in A.items()}
     centre = {k: sum(A[k][j] * j for j in S[k]) / sum(A[k][j] for j in S[k]) for k in S if S[k]}
-    pairs = list(zip(run.steps, run.steps[1:]))
+    pairs = list(zip(run.with_rows(), run.with_rows()[1:]))
 
     def numbers(layers):
-        keys = [(s, l) for s in run.steps for l in layers]
+        keys = [(s, l) for s in run.with_rows() for l in layers]
         moves = [centre[b, l] - centre[a, l] for a, b in pairs for l in layers if (a, l) in centre and (b, l) in centre]
         before = sum(len(S[a, l]) for a, _ in pairs for l in layers)
         kept = sum(len(S[a, l] & S[b, l]) for a, b in pairs for l in layers)
@@ -179,15 +183,15 @@ def sinks(run, rule="std:3"):
 
     by = [numbers([l]) for l in run.layers]
     return {"by_layer": {n: [b[n] for b in by] for n in by[0]}, "overall": numbers(run.layers),
-            "sinks": [{"step": s, "layer": l, "positions": sorted(S[s, l])} for s in run.steps for l in run.layers
+            "sinks": [{"step": s, "layer": l, "positions": sorted(S[s, l])} for s in run.with_rows() for l in run.layers
                       if S[s, l]]}
 
 
-def depth(run):
+def depth(run, steps=None):
     cells = {l: {n: [] for n in ["structure", "content", "gold"] + CLASSES[:-1]} for l in run.layers}
-    for s in run.steps:
+    for s in steps or run.with_rows():
         for l in run.layers:
-            A = run.received(s, l)
+            A = run.received(l, s)
             share = {c: 0.0 for c in CLASSES}
             for j in range(len(A)):
                 share[token_class(run, s, j)] += A[j] / A.sum()
@@ -208,7 +212,7 @@ def visible(run, i, j):
 
 
 def qk_map(run, l, head=None):
-    fin = run.finished()
+    fin = run.latest()
     steps = sorted({s for s, _ in fin.values()})
     order = [(s, i, r) for s in steps for r, (t, i) in sorted(fin.items()) if t == s]
     K = max(run.get("k", s, l).shape[1] for s in steps)
@@ -241,7 +245,7 @@ def advantage(maps, S):
 def qk(run, rule="std:3", head=None):
     out = []
     for l in run.layers:
-        S = anchors(run.finished_received(l), rule)
+        S = anchors(run.received(l), rule)
         parts = [advantage(qk_map(run, l, h)[1], S) for h in (run.heads if head is None else [head])]
         out.append([mean([p[i] for p in parts]) for i in range(6)])
     names = ["qk", "angle", "norm", "rest", "cos", "norms"]
@@ -274,9 +278,9 @@ def rollout(run):
     R = np.eye(len(names))
     for l in run.layers:
         if run.reduce == "regions":
-            A = sum(run.get("attn", s, l) for s in sorted({s for s, _ in run.finished().values()}))
+            A = sum(run.get("attn", s, l) for s in sorted({s for s, _ in run.latest().values()}))
         else:
-            m = run.finished_matrix(l)
+            m = run.matrix(l)
             A = np.array([[m[np.ix_(run.regions[a], run.regions[b])].sum() for b in names] for a in names])
         with np.errstate(all="ignore"):
             A = np.nan_to_num(A / A.sum(1, keepdims=True)) + np.eye(len(names))
@@ -286,13 +290,13 @@ def rollout(run):
 
 def compare(a, b, rule="std:3"):
     layers = [l for l in a.layers if l in b.layers]
-    steps = [s for s in a.steps if s in b.steps]
+    steps = [s for s in a.with_rows() if s in b.with_rows()]
     cells = {}
     for l in layers:
         cells[l] = {n: [] for n in ["received_distance", "pattern_distance", "anchors_kept", "anchors_lost",
                                     "anchors_gained", "overlap"]}
         for s in steps:
-            A, B = a.received(s, l), b.received(s, l)
+            A, B = a.received(l, s), b.received(l, s)
             n = max(len(A), len(B))
             pa, pb = (np.pad(x / x.sum(), (0, n - len(x))) for x in (A, B))
             Sa, Sb = anchors(A, rule), anchors(B, rule)
