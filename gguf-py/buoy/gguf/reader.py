@@ -1,17 +1,19 @@
-"""The header of a GGUF file: its keys and where its tensors are. Weights of plain types can be read as arrays."""
+"""The header of a GGUF file, its keys and where its tensors are; tensors are read when asked for."""
 
 import math
 import mmap
+import os
 from dataclasses import dataclass
 
 import numpy as np
+
+from . import quants
 
 _SCALARS = {
     0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8", 12: "<f8",
 }
 _U32, _U64 = 4, 10
 _TEXT, _ARRAY = 8, 9
-_PLAIN = {0: "<f4", 1: "<f2", 24: "i1", 25: "<i2", 26: "<i4", 27: "<i8", 28: "<f8"}
 _NAMES = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K",
     12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 15: "Q8_K", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 30: "BF16",
@@ -38,16 +40,19 @@ class Gguf:
     tensors: dict  # by name
 
     def array(self, name):
-        """A tensor of a plain type or BF16 (as float32); others stay packed and are refused."""
+        """The tensor's numbers: integers as they are, all else as float32. A type that is not known here is refused."""
         tensor = self.tensors[name]
+        if tensor.type not in quants.LAYOUTS:
+            raise GgufError(f"{self.path}: {name} is {tensor.type}, expected one of {', '.join(quants.LAYOUTS)}")
+        length, block = quants.block_type(tensor.type)
         count = math.prod(tensor.shape)
-        if tensor.type == "BF16":
-            halves = np.fromfile(self.path, "<u2", count, offset=tensor.offset)
-            return (halves.astype("<u4") << 16).view("<f4").reshape(tensor.shape)
-        plain = {_NAMES[number]: dtype for number, dtype in _PLAIN.items()}
-        if tensor.type not in plain:
-            raise GgufError(f"{self.path}: {name} is {tensor.type}, which is not unpacked here")
-        return np.fromfile(self.path, plain[tensor.type], count, offset=tensor.offset).reshape(tensor.shape)
+        if (tensor.shape[-1] if tensor.shape else 1) % length != 0:
+            raise GgufError(f"{self.path}: {name}: rows of {tensor.shape[-1]} do not fit {tensor.type}'s blocks of {length}")
+        room = max(0, os.path.getsize(self.path) - tensor.offset)
+        if count // length * block.itemsize > room:
+            raise GgufError(f"{self.path}: {name} needs {count // length * block.itemsize} bytes, the file has {room} there")
+        blocks = np.fromfile(self.path, block, count // length, offset=tensor.offset)
+        return quants.unpack(tensor.type, blocks).reshape(tensor.shape)
 
 
 class _Cursor:
