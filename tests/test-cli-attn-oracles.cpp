@@ -33,15 +33,18 @@ TEST_CASE("cli attn oracles: patterns, queries and keys of every layer and head"
         MESSAGE("skipped: no shared/ directory beside the repository");
         return;
     }
-    for (const char * name : {"llada", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied"}) {
+    for (const char * name : {"llada", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied", "sdar",
+                              "llada2-moe", "llada-moe"}) {
         CAPTURE(std::string(name));
         const Oracle        oracle(name);
-        const std::string   dir = temp_dir();
+        const std::string   dir    = temp_dir();
+        const int32_t       B      = oracle.request().block_length;
+        const Args          blocks = B > 0 ? Args{"--diffusion-block-length", std::to_string(B)} : Args{};
         const ProgramResult result =
             cli(Args{"-m", converted_oracle(name), "--tokens", joined(oracle.ids("input_ids")), "--logits-out",
                      dir + "/logits.npy", "--attn-dump", dir + "/run.npz", "--attn-taps", "pattern,q,k",
                      "--attn-reduce", "none", "--attn-dtype", "f32"} +
-                exact_flags);
+                blocks + exact_flags);
         CAPTURE(result.err);
         REQUIRE(result.code == 0);
         const NpzReader            file     = NpzReader::open(dir + "/run.npz");

@@ -17,10 +17,40 @@ using Json = nlohmann::json;
 std::string text_of(const Json & value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 // The flags of a case; the oracle's names for them differ from sampler to sampler.
+// Block-causal models: the reference rounds the answer up to whole blocks, and its steps are those of a block.
+Args block_args(const Json & c) {
+    const Json & settings = c["settings"];
+    Args         args     = {"-n", std::to_string(c["output_ids"].size() - c["prompt_ids"].size())};
+    for (const auto & [name, flag] : {std::pair<const char *, const char *>{"steps", "--diffusion-steps-per-block"},
+                                      {"denoising_steps", "--diffusion-steps-per-block"},
+                                      {"block_length", "--diffusion-block-length"},
+                                      {"block_size", "--diffusion-block-length"},
+                                      {"small_block_size", "--diffusion-sub-block-length"},
+                                      {"threshold", "--diffusion-threshold"},
+                                      {"confidence_threshold", "--diffusion-threshold"},
+                                      {"editing_threshold", "--diffusion-edit-threshold"},
+                                      {"max_post_steps", "--diffusion-post-steps"}}) {
+        if (settings.contains(name)) {
+            args.insert(args.end(), {flag, text_of(settings[name])});
+        }
+    }
+    if (settings.value("use_block_cache", false)) {
+        args.insert(args.end(), {"--diffusion-cache", "dual"});
+    }
+    if (settings.value("remasking_strategy", "") == "sequential") {
+        args.insert(args.end(), {"--diffusion-algorithm", "sequential"});
+    }
+    return args;
+}
+
 Args args_of(const Json & c, const std::string & dir) {
     const Json &      settings = c["settings"];
     const std::string sampler  = c["sampler"];
     Args              args;
+    if (sampler == "sdar_block" || sampler == "llada2_block" || sampler == "llada21_block" ||
+        sampler == "fast_dllm_v2") {
+        return block_args(c);
+    }
     for (const auto & [name, flag] : {std::pair<const char *, const char *>{"gen_length", "-n"},
                                       {"max_new_tokens", "-n"},
                                       {"steps", "--diffusion-steps"},
@@ -95,7 +125,8 @@ TEST_CASE("cli: every generation case of the oracles") {
         MESSAGE("skipped: no shared/ directory beside the repository");
         return;
     }
-    for (const char * name : {"llada", "dream", "llama", "qwen3-tied"}) {
+    for (const char * name :
+         {"llada", "dream", "llama", "qwen3-tied", "sdar", "fast-dllm-v2", "llada2-moe", "llada21-moe"}) {
         const Oracle oracle(name);
         int          n_cases = 0;
         for (const Json & c : oracle.expected["cases"]) {

@@ -128,7 +128,8 @@ TEST_CASE("model faults: a taken apart file is the same when put together") {
 }
 
 TEST_CASE("model faults: architecture") {
-    const std::string known = "key 'general.architecture': expected llada, dream, llama, qwen2, qwen3, found ";
+    const std::string known = "key 'general.architecture': expected llada, dream, llama, qwen2, qwen3, qwen3moe, sdar, "
+                              "sdar_moe, fast-dllm-v2, llada-moe, llada2, rnd1, found ";
     check_faults(
         "llada",
         {
@@ -384,4 +385,65 @@ TEST_CASE("model faults: a path is printed as text") {
         CHECK(std::string(error.what()).find("/a\\x0ab.gguf: tensor 'output_norm.weight': missing") !=
               std::string::npos);
     }
+}
+
+TEST_CASE("model faults: mixtures of experts") {
+    // 8 experts of width 16, 2 used, E 32
+    const auto key = [](const char * name) { return std::string("llada2.expert_") + name; };
+    check_faults(
+        "llada2",
+        {
+            {"no count", without(key("count")), "key 'llada2.expert_count': missing, expected an integer"},
+            {"no experts", with_int(key("count"), 0), "key 'llada2.expert_count': expected 1 to 65536, found 0"},
+            {"too many", with_int(key("count"), 1 << 20),
+             "key 'llada2.expert_count': expected 1 to 65536, found 1048576"},
+            {"another count", with_int(key("count"), 9),
+             "tensor 'blk.1.ffn_gate_inp.weight': expected shape [32, 9], found [32, 8]"},
+            {"more used than there are", with_int(key("used_count"), 9),
+             "key 'llada2.expert_used_count': expected 1 to 8, found 9"},
+            {"another width", with_int(key("feed_forward_length"), 24),
+             "tensor 'blk.1.ffn_gate_exps.weight': expected shape [32, 24, 8], found [32, 16, 8]"},
+            {"no router", [](Bytes & b) { b.tensor("blk.1.ffn_gate_inp.weight").name = "old"; },
+             "tensor 'blk.1.ffn_gate_inp.weight': missing, expected shape [32, 8]"},
+            {"no experts' matrix", [](Bytes & b) { b.tensor("blk.1.ffn_down_exps.weight").name = "old"; },
+             "tensor 'blk.1.ffn_down_exps.weight': missing, expected shape [16, 32, 8]"},
+            {"experts of fewer", with_tensor("blk.1.ffn_up_exps.weight", GGML_TYPE_F32, {32, 16, 7}),
+             "tensor 'blk.1.ffn_up_exps.weight': expected shape [32, 16, 8], found [32, 16, 7]"},
+            {"a bias of fewer", with_tensor("blk.1.exp_probs_b.bias", GGML_TYPE_F32, {7}),
+             "tensor 'blk.1.exp_probs_b.bias': expected shape [8], found [7]"},
+            {"no shared experts", [](Bytes & b) { b.tensor("blk.1.ffn_up_shexp.weight").name = "old"; },
+             "tensor 'blk.1.ffn_up_shexp.weight': missing, expected shape [32, 16]"},
+            {"dense layers beyond the last", with_int("llada2.leading_dense_block_count", 3),
+             "key 'llada2.leading_dense_block_count': expected 0 to 2, found 3"},
+            {"an ordinary layer that has experts", with_int("llada2.leading_dense_block_count", 2),
+             "tensor 'blk.1.ffn_gate.weight': missing, expected shape [32, 96]"},
+        });
+    RandomModel grouped = tiny("llada2");
+    grouped.n_group     = 4;
+    Bytes bytes         = parse_gguf(read_bytes(random_gguf(grouped)));
+    with_int("llada2.expert_group_count", 3)(bytes);
+    CHECK(error_of(write_file(temp_dir(), "bad.gguf", bytes.build())) ==
+          "key 'llada2.expert_group_count': expected groups of two or more of the 8 experts, with 2 in those used, "
+          "found 3");
+}
+
+TEST_CASE("model faults: an autoregressive architecture is for diffusion if its file says so") {
+    const auto kind = [](const std::function<void(Bytes &)> & change) {
+        RandomModel model  = tiny("qwen3");
+        model.block_length = 4; // attention.causal = false, a mask, diffusion.block_length = 4
+        Bytes bytes        = parse_gguf(read_bytes(random_gguf(model)));
+        change(bytes);
+        return load(write_file(temp_dir(), "made.gguf", bytes.build()))->info().traits.attention;
+    };
+    CHECK(kind([](Bytes &) {}) == AttentionKind::block_causal);
+    CHECK(kind(without("qwen3.attention.causal")) == AttentionKind::block_causal);
+    CHECK(kind(without("diffusion.block_length")) == AttentionKind::full);
+    CHECK(kind([](Bytes & b) {
+              b.erase_pair("qwen3.attention.causal");
+              b.erase_pair("diffusion.block_length");
+          }) == AttentionKind::full); // diffusion.shift_logits is left
+    CHECK(kind([](Bytes & b) {
+              b.erase_pair("qwen3.attention.causal");
+              b.erase_pair("tokenizer.ggml.mask_token_id");
+          }) == AttentionKind::causal);
 }

@@ -145,6 +145,48 @@ TEST_CASE("recorder: every tap of every step, with every cache") {
     }
 }
 
+TEST_CASE("recorder: of block-causal models, keys grow with the blocks and hidden ones get nothing") {
+    for (const char * arch : {"sdar", "llada2", "fast-dllm-v2"}) {
+        CAPTURE(std::string(arch));
+        RandomModel model;
+        model.arch         = arch;
+        model.block_length = 4;
+        RecordingBench bench(model);
+        bench.params             = {};
+        bench.params.n_predict   = 11;
+        const auto       P       = static_cast<int64_t>(bench.prompt.size());
+        const int64_t    T       = (P + 11 + 3) / 4 * 4; // whole blocks
+        RecordOptions    options = record_options(temp_dir() + "/run.npz");
+        const Generation plain   = bench.run();
+        const Generation run     = bench.record(options);
+        CHECK(run.sequence == plain.sequence);
+        CHECK(run.sequence.size() == static_cast<size_t>(P) + 11);
+
+        const NpzReader file = NpzReader::open(options.path);
+        CHECK(file.header(file.get("tokens")).shape == Shape{static_cast<int64_t>(run.steps.size()) + 1, T});
+        int64_t n_keys_before = 0;
+        for (size_t step = 0; step < run.steps.size(); step++) {
+            const auto  rows    = read_ints(file, step_name("rows", step, 0).substr(0, 14));
+            const Array pattern = read(file, step_name("attn", step, 1));
+            const auto  Q = static_cast<int64_t>(rows.size()), K = pattern.header.shape[2];
+            CHECK(pattern.header.shape == Shape{4, Q, K});
+            CHECK(K == rows.back() + 1);
+            CHECK(K % 4 == 0);
+            CHECK(K >= n_keys_before);
+            CHECK(row_error(pattern) < 1e-4);
+            n_keys_before  = K;
+            int64_t n_seen = 0;
+            for (size_t at = 0; at < pattern.data.size(); at++) {
+                const auto query = rows[at / static_cast<size_t>(K) % rows.size()];
+                const auto key   = static_cast<int64_t>(at) % K;
+                n_seen += key / 4 > query / 4 && pattern.data[at] != 0.0f ? 1 : 0;
+            }
+            CHECK(n_seen == 0);
+        }
+        CHECK(n_keys_before == T);
+    }
+}
+
 TEST_CASE("recorder: scores and vectors belong to the pattern") {
     RecordingBench bench;
     RecordOptions  options = record_options(temp_dir() + "/run.npz");
