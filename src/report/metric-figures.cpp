@@ -36,25 +36,36 @@ std::string without_path(std::string message, const std::vector<std::string> & p
     return message;
 }
 
+MetricFigure figure_of(const Study & study, const std::vector<std::string> & paths,
+                       const std::vector<std::string> & labels) {
+    StudyOptions options;
+    options.paths  = paths;
+    options.labels = labels;
+    MetricFigure one{study.name, "", ""};
+    try {
+        figure::Figure figure = study.study(options).figure;
+        const bool     wide   = (figure.columns > 1 && figure.charts.size() > 1) || study.study == study_temporal;
+        figure.width          = wide ? width_many : width_one;
+        one.svg               = figure::render_svg(figure, figure::SvgTheme::page);
+    } catch (const Error & error) {
+        one.reason = without_path(error.what(), paths);
+    }
+    return one;
+}
+
 } // namespace
 
 std::vector<MetricFigure> metric_figures(const std::vector<std::string> & paths,
                                          const std::vector<std::string> & labels) {
     std::vector<MetricFigure> out;
     for (const Study & study : studies) {
-        StudyOptions options;
-        options.paths  = paths;
-        options.labels = labels;
-        MetricFigure one{study.name, "", ""};
-        try {
-            figure::Figure figure = study.study(options).figure;
-            const bool     wide   = (figure.columns > 1 && figure.charts.size() > 1) || study.study == study_temporal;
-            figure.width          = wide ? width_many : width_one;
-            one.svg               = figure::render_svg(figure, figure::SvgTheme::page);
-        } catch (const Error & error) {
-            one.reason = without_path(error.what(), paths);
+        out.push_back(figure_of(study, paths, labels));
+        if (out.back().svg.empty() && paths.size() > 1) { // what one lacks the other may have
+            out.pop_back();
+            for (size_t i = 0; i < paths.size(); i++) {
+                out.push_back(figure_of(study, {paths[i]}, {labels[i]}));
+            }
         }
-        out.push_back(std::move(one));
     }
     return out;
 }

@@ -103,6 +103,12 @@ make(program, path("both.html"), source, small, flags=["--max-size", str(limit)]
 page = Page(path("both.html"))
 assert sum(map(len, page.matrices)) <= limit and page.runs[1]["reduced"] == [] and len(page.matrices[0]) > limit // 2
 
+# a figure of what only one of them has
+make(program, path("half.html"), small, path("regions.npz"))
+html = Page(path("half.html")).html
+assert html.count('id="metric-absorption"') == 1 and "regions.npz: absorption can't be had" in html
+assert html.count('id="metric-rollout"') == 1
+
 # no text of a recording is code, and nothing of this machine is on the page
 write_hostile(path("hostile.npz"), reduce="heads")
 make(program, path("hostile.html"), path("hostile.npz"))

@@ -34,7 +34,7 @@ class TextPanel {
       node.className = `token ${j < run.n_prompt ? "given" : ""} ${kind} ${fresh}`;
       const spoken = kind === "mask" ? "mask" : piece.trim() === "" ? "white space" : piece.trim();
       node.setAttribute("aria-label", fresh ? `${spoken}, written in this step` : spoken);
-      node.toggleAttribute("aria-hidden", kind === "future");
+      node.setAttribute("aria-hidden", String(kind === "future"));
     }
   }
 
@@ -51,20 +51,23 @@ class TextPanel {
       node.setAttribute("aria-selected", String(j === selected));
     });
     this.values = values;
-    this.activate(selected ?? this.active, false);
+    if (selected !== null && selected !== this.active) this.activate(selected);
   }
 
   mark(positions) {
     this.tokens.forEach((node, j) => node.classList.toggle("marked", positions.has(j)));
   }
 
-  activate(position, scroll = true) {
+  activate(position) {
     this.tokens[this.active].classList.remove("active");
     this.active = Math.max(0, Math.min(this.run.T - 1, position));
     const node = this.tokens[this.active];
     node.classList.add("active");
     this.node.setAttribute("aria-activedescendant", node.id);
-    if (scroll) node.scrollIntoView({block: "nearest"});
+    const above = node.offsetTop - this.node.scrollTop;
+    if (above < 0 || above + node.offsetHeight > this.node.clientHeight) {
+      this.node.scrollTop = node.offsetTop - this.node.clientHeight / 2; // the page itself stays where it is
+    }
   }
 
   // The token above or below, by where it stands.
