@@ -64,6 +64,26 @@ void check_targets(const ConvertOptions & options, const std::vector<OutputFile>
     }
 }
 
+// The input's own precision as a file beside the output, for as long as it takes.
+LogitsError verify_logits(const std::string & path, ConvertInput input, int n_threads) {
+    for (PlannedTensor & tensor : input.tensors) {
+        tensor.type = tensor.n_dims == 1 ? GGML_TYPE_F32 : tensor.source_type();
+    }
+    const std::string exact = path + ".source";
+    WriteOptions      write;
+    write.force     = true;
+    write.n_threads = n_threads;
+    struct Remove {
+        const std::string & path;
+        ~Remove() {
+            std::error_code error;
+            fs::remove(path, error);
+        }
+    } const remove{exact};
+    write_output(plan_output(input, exact, 0), input.tensors, write);
+    return compare_logits(exact, path, n_threads);
+}
+
 ConvertResult convert(const ConvertOptions & options) {
     const QuantMix &            mix = mix_of(options.outtype);
     std::vector<TensorTypeRule> rules;
@@ -100,6 +120,9 @@ ConvertResult convert(const ConvertOptions & options) {
     write_output(files, input.tensors, write);
     if (options.verify) {
         result.errors = verify_tensors(files.front().path, input.tensors, write.n_threads);
+    }
+    if (options.verify_logits) {
+        result.logits = verify_logits(files.front().path, std::move(input), write.n_threads);
     }
     return result;
 }

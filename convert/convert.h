@@ -21,10 +21,11 @@ struct ConvertOptions {
     uint64_t                 split_max = 0;     // bytes of a file; 0: all in one
     bool                     dry_run   = false; // plan only
     bool                     verify    = false; // read the output again and compare
-    bool                     force     = false; // replace an existing output
-    int                      n_threads = 0;     // 0: one per core
-    LogCallback              log;
-    ByteProgress             progress;
+    bool         verify_logits = false; // run the input's precision and the output on a fixed prompt and compare
+    bool         force         = false; // replace an existing output
+    int          n_threads     = 0;     // 0: one per core
+    LogCallback  log;
+    ByteProgress progress;
 };
 
 // What becomes of a tensor.
@@ -37,10 +38,11 @@ struct TensorFate {
 };
 
 struct ConvertResult {
-    std::vector<std::string> paths; // written, or to be written
-    std::vector<TensorFate>  tensors;
-    uint64_t                 n_bytes = 0; // of all files
-    std::vector<TensorError> errors;      // with verify, the largest first
+    std::vector<std::string>   paths; // written, or to be written
+    std::vector<TensorFate>    tensors;
+    uint64_t                   n_bytes = 0; // of all files
+    std::vector<TensorError>   errors;      // with verify, the largest first
+    std::optional<LogitsError> logits;      // with verify_logits
 };
 
 // Writes the model as GGUF that our loader and upstream's libllama read. The output appears under its name only when it is

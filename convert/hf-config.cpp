@@ -36,11 +36,11 @@ RopeScaling read_rope_scaling(const HfJson & rope) {
         return scaling;
     }
     if (type == "linear") {
-        scaling.kind = RopeKind::linear;
+        scaling.kind = HfRopeKind::linear;
     } else if (type == "yarn") {
-        scaling.kind = RopeKind::yarn;
+        scaling.kind = HfRopeKind::yarn;
     } else if (type == "llama3") {
-        scaling.kind = RopeKind::llama3;
+        scaling.kind = HfRopeKind::llama3;
     } else {
         fail(rope.path(), ": RoPE scaling '", type, "' is not known; known: default, linear, yarn, llama3");
     }
@@ -48,10 +48,10 @@ RopeScaling read_rope_scaling(const HfJson & rope) {
     if (!(scaling.factor > 0) || !std::isfinite(scaling.factor)) {
         fail(rope.path(), ": RoPE scaling factor ", scaling.factor, ", expected a positive number");
     }
-    if (scaling.kind != RopeKind::linear) {
+    if (scaling.kind != HfRopeKind::linear) {
         scaling.n_ctx_original = rope.require_int({"original_max_position_embeddings"}, 1, SIZE_MAX_32);
     }
-    if (scaling.kind == RopeKind::llama3) {
+    if (scaling.kind == HfRopeKind::llama3) {
         scaling.low_freq_factor  = rope.require_float({"low_freq_factor"});
         scaling.high_freq_factor = rope.require_float({"high_freq_factor"});
         if (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor)) {

@@ -40,10 +40,10 @@ private:
     nlohmann::json json_;
 };
 
-enum class RopeKind { none, linear, yarn, llama3 };
+enum class HfRopeKind { none, linear, yarn, llama3 };
 
 struct RopeScaling {
-    RopeKind              kind             = RopeKind::none;
+    HfRopeKind            kind             = HfRopeKind::none;
     double                factor           = 1;
     int64_t               n_ctx_original   = 0;
     double                low_freq_factor  = 1; // llama3

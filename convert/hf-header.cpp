@@ -84,12 +84,12 @@ void set_rope(GgufWriter & header, const std::string & arch, const HfParams & pa
     const RopeScaling & rope = params.rope;
     header.set(arch + ".rope.freq_base", static_cast<float>(params.rope_base));
     header.set(arch + ".rope.dimension_count", static_cast<uint32_t>(params.n_rot));
-    if (rope.kind != RopeKind::linear && rope.kind != RopeKind::yarn) {
+    if (rope.kind != HfRopeKind::linear && rope.kind != HfRopeKind::yarn) {
         return; // llama3 is a tensor of factors
     }
-    header.set(arch + ".rope.scaling.type", rope.kind == RopeKind::linear ? "linear" : "yarn");
+    header.set(arch + ".rope.scaling.type", rope.kind == HfRopeKind::linear ? "linear" : "yarn");
     header.set(arch + ".rope.scaling.factor", static_cast<float>(rope.factor));
-    if (rope.kind == RopeKind::linear) {
+    if (rope.kind == HfRopeKind::linear) {
         return;
     }
     header.set(arch + ".rope.scaling.original_context_length", static_cast<uint32_t>(rope.n_ctx_original));

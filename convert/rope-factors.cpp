@@ -9,7 +9,7 @@ namespace buoy {
 // between the two blend (rope type "llama3" of Hugging Face).
 std::optional<PlannedTensor> plan_rope_factors(const HfParams & params) {
     const RopeScaling & rope = params.rope;
-    if (rope.kind != RopeKind::llama3) {
+    if (rope.kind != HfRopeKind::llama3) {
         return std::nullopt;
     }
     PlannedTensor planned;

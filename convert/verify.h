@@ -20,4 +20,13 @@ struct TensorError {
 std::vector<TensorError> verify_tensors(const std::string & path, const std::vector<PlannedTensor> & tensors,
                                         int n_threads);
 
+// How far the outputs of two files of a model are apart on a fixed prompt.
+struct LogitsError {
+    double  nmse    = 0;
+    int64_t n_agree = 0; // rows with the same first choice
+    int64_t n_rows  = 0;
+};
+
+LogitsError compare_logits(const std::string & exact_path, const std::string & path, int n_threads);
+
 } // namespace buoy

@@ -277,11 +277,21 @@ const ForwardResult & GgmlEngine::forward(const ForwardRequest & request) {
     return result_;
 }
 
+bool GgmlEngine::on_watched(ggml_tensor * tensor, bool ask, void * self) {
+    GgmlEngine & engine = *static_cast<GgmlEngine *>(self);
+    try {
+        return engine.tap_error_ ? !ask : engine.watcher_(tensor, ask);
+    } catch (...) { // must not pass through ggml's C code
+        engine.tap_error_ = std::current_exception();
+        return false;
+    }
+}
+
 void GgmlEngine::compute(const ForwardRequest & request) {
-    current_   = &request;
-    tap_error_ = nullptr;
-    ggml_backend_sched_set_eval_callback(sched_.get(),
-                                         graph_->taps().empty() && graph_->edits().empty() ? nullptr : on_node, this);
+    current_            = &request;
+    tap_error_          = nullptr;
+    const bool observed = !graph_->taps().empty() || !graph_->edits().empty();
+    ggml_backend_sched_set_eval_callback(sched_.get(), watcher_ ? on_watched : observed ? on_node : nullptr, this);
     const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), graph_->cgraph());
     current_                 = nullptr;
     if (tap_error_) {

@@ -7,6 +7,7 @@
 #include "model/model.h"
 
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,10 @@ public:
     int32_t               n_ctx() const override { return store_.n_ctx(); }
     EngineStats           stats() const override;
 
+    // Shows the nodes of every pass instead of taps: ask, then once more when one that was wanted is computed.
+    using NodeWatcher = std::function<bool(const ggml_tensor * node, bool ask)>;
+    void watch(NodeWatcher watcher) { watcher_ = std::move(watcher); }
+
 private:
     void     check(const ForwardRequest & request) const;
     GraphKey make_key(const ForwardRequest & request);
@@ -37,6 +42,7 @@ private:
     void        add_taps(const ForwardRequest & request, GraphKey & key) const;
     void        set_tap_inputs(const TapSelection & selection);
     static bool on_node(ggml_tensor * tensor, bool ask, void * self);
+    static bool on_watched(ggml_tensor * tensor, bool ask, void * self);
     void        deliver(const TapNode & node);
     void        deliver_scores(const TapNode & node, const float * data);
     void hand_over(const TapPoint & point, int64_t stream, const std::array<int64_t, 3> & shape, const float * data);
@@ -77,6 +83,7 @@ private:
 
     const ForwardRequest * current_ = nullptr; // while computing, for the tap callback
     std::exception_ptr     tap_error_;
+    NodeWatcher            watcher_;
     ForwardResult          result_;
     EngineStats            stats_;
 };

@@ -1,0 +1,143 @@
+#include "calibrate.h"
+
+#include "buoy/engine.h"
+#include "buoy/error.h"
+#include "buoy/vocab.h"
+#include "engine/ggml-engine.h"
+#include "imatrix-collector.h"
+#include "io/json-file.h"
+#include "io/printable.h"
+#include "masked-text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+namespace buoy {
+
+namespace {
+
+// A model with a text cut for it.
+struct Run {
+    std::unique_ptr<Engine>  engine;
+    std::vector<MaskedChunk> chunks;
+};
+
+Run prepare(const CalibrateOptions & options, bool use_kernels) {
+    if (options.n_chunk < 2) {
+        fail("a chunk of ", options.n_chunk, " tokens, expected 2 or more");
+    }
+    ModelParams model;
+    model.path         = options.model;
+    model.n_gpu_layers = 0;
+    model.use_kernels  = use_kernels;
+    model.log          = options.log;
+    EngineParams params;
+    params.n_ctx     = options.n_chunk;
+    params.n_threads = options.n_threads;
+
+    const std::vector<int32_t> tokens = Vocab::load(options.model).encode(load_text(options.text), true, false);
+    if (tokens.size() < 2) {
+        fail(printable(options.text), ": ", tokens.size(), " tokens, expected 2 or more");
+    }
+    Run           run;
+    const int32_t n_train = [&] {
+        run.engine = load_engine(model, params);
+        return run.engine->info().n_ctx_train;
+    }();
+    const int32_t n_chunk = n_train > 1 ? std::min(options.n_chunk, n_train) : options.n_chunk;
+    run.chunks            = mask_text(tokens, run.engine->info().traits, n_chunk, options.n_max, options.seed);
+    return run;
+}
+
+// The row that says position i's token.
+int32_t row_of(int32_t i, const Traits & traits) { return traits.shift ? i - 1 : i; }
+
+double cross_entropy(const float * logits, int32_t n_vocab, int32_t target) {
+    const float largest = *std::max_element(logits, logits + n_vocab);
+    double      sum     = 0;
+    for (int32_t i = 0; i < n_vocab; ++i) {
+        sum += std::exp(static_cast<double>(logits[i] - largest));
+    }
+    return std::log(sum) + static_cast<double>(largest) - static_cast<double>(logits[target]);
+}
+
+void advance(const CalibrateOptions & options, size_t done, size_t total) {
+    if (options.progress && !options.progress(done, total)) {
+        fail_runtime(printable(options.model), ": cancelled");
+    }
+}
+
+} // namespace
+
+ImatrixReport make_imatrix(const CalibrateOptions & options) {
+    Run    run    = prepare(options, false); // ggml's own products, which can be watched
+    auto * engine = dynamic_cast<GgmlEngine *>(run.engine.get());
+    if (engine == nullptr) {
+        fail(printable(options.model), ": architecture ", in_quotes(run.engine->info().arch),
+             " is not one of ours, only theirs can be watched");
+    }
+    ImatrixCollector collector;
+    engine->watch([&](const ggml_tensor * node, bool ask) {
+        if (ask) {
+            return ImatrixCollector::wants(node);
+        }
+        collector.add(node);
+        return true;
+    });
+    ImatrixReport report;
+    size_t        n_chunk = 0;
+    for (const MaskedChunk & chunk : run.chunks) {
+        ForwardRequest request;
+        request.tokens = chunk.tokens;
+        request.rows.resize(chunk.tokens.size());
+        std::iota(request.rows.begin(), request.rows.end(), 0);
+        engine->forward(request);
+        report.n_tokens += chunk.tokens.size();
+        n_chunk = std::max(n_chunk, chunk.tokens.size());
+        advance(options, ++report.n_chunks, run.chunks.size());
+    }
+    collector.check(options.model);
+    report.n_tensors = collector.sums().size();
+    save_imatrix(options.output, options.force, collector.sums(),
+                 std::filesystem::path(options.text).filename().string(), report.n_chunks,
+                 static_cast<uint32_t>(n_chunk));
+    return report;
+}
+
+LossReport measure_loss(const CalibrateOptions & options) {
+    const Run         run    = prepare(options, true);
+    const ModelInfo & info   = run.engine->info();
+    double            sum    = 0;
+    double            square = 0;
+    size_t            n_done = 0;
+    LossReport        report;
+    for (const MaskedChunk & chunk : run.chunks) {
+        ForwardRequest request;
+        request.tokens = chunk.tokens;
+        for (const int32_t i : chunk.hidden) {
+            request.rows.push_back(row_of(i, info.traits));
+        }
+        if (!request.rows.empty()) {
+            const ForwardResult & result = run.engine->forward(request);
+            for (size_t i = 0; i < chunk.targets.size(); ++i) {
+                const double loss = cross_entropy(result.logits.data() + i * static_cast<size_t>(info.n_vocab),
+                                                  info.n_vocab, chunk.targets[i]);
+                sum += loss;
+                square += loss * loss;
+            }
+            report.n_hidden += chunk.targets.size();
+        }
+        advance(options, ++n_done, run.chunks.size());
+    }
+    const auto n = static_cast<double>(report.n_hidden);
+    if (report.n_hidden < 2) {
+        fail(printable(options.text), ": ", report.n_hidden, " tokens were hidden, expected 2 or more");
+    }
+    report.loss  = sum / n;
+    report.error = std::sqrt(std::max(0.0, square / n - report.loss * report.loss) / n);
+    return report;
+}
+
+} // namespace buoy
