@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the quickstart ends with: the bundled twins answer a question from passages, and one sees where they looked.
-# Anything given replaces the passages and the question: scripts/demo.sh "1. … 2. … Who …?"
+# What the quickstart ends with: the bundled twins answer a question from passages, one tells a story, and one sees where
+# they looked. Anything given replaces the passages and the question: scripts/demo.sh "1. … 2. … Who …?"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,25 +18,46 @@ How does Gundo travel?}"
 head() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] && [ -z "${NO_COLOR:-}" ] || head() { printf '\n%s\n' "$*"; }
 
+live=() # a story is 64 steps: to be watched on a terminal, not to be read in a file
+[ ! -t 2 ] || live=(--diffusion-visual)
+
 head "The prompt"
 printf '%s\n' "$prompt"
 
-head "buoy-mdm, a diffusion model: 16 masked positions, the surest is written first"
-"$bin/llama-diffusion-cli" -p "$prompt" -n 16 --temp 0 --no-perf --diffusion-visual --attn-dump "$out/mdm.npz" --force
+head "1. buoy-mdm, a diffusion model, answers"
+echo "All 16 positions begin as masks (_). Each step writes the one it is surest of; ∎ marks the end of the text."
+"$bin/llama-diffusion-cli" -m buoy-mdm -p "$prompt" -n 16 --temp 0 --no-perf --diffusion-visual --attn-dump "$out/mdm.npz" --force
 
-head "buoy-arm, its autoregressive twin: one token after the other"
+head "2. buoy-arm, its autoregressive twin, answers"
+echo "Same size, same training text, but it writes from left to right and sees only what stands before."
 "$bin/llama-diffusion-cli" -m buoy-arm -p "$prompt" -n 16 --temp 0 --no-perf --attn-dump "$out/arm.npz" --force
 
-head "Where their attention went: the share that the first token receives, by layer"
+head "3. buoy-mdm tells a story"
+"$bin/llama-diffusion-cli" -m buoy-mdm -p "Tell a story about Mira and a fox." -n 64 --temp 0 --no-perf ${live[@]+"${live[@]}"}
+
+head "4. Where did they look while they answered?"
+echo "A model computes each token by looking at others; attention says how much at which. Many models rest it on the very first"
+echo "token, although that one says nothing: a sink. This is the first token's share, by layer (of 100 tokens an even share is 1 %):"
+echo
 "$bin/llama-attention" absorption --rule bos "$out/mdm.npz" "$out/arm.npz"
 
-head "… and the share of the tokens that receive far more than the others (anchors)"
+head "5. Which other tokens stand out?"
+echo "Anchors are tokens that receive far more attention than the rest. This is what all anchors receive together:"
+echo
 "$bin/llama-attention" absorption --rule std "$out/mdm.npz" "$out/arm.npz" --svg "$out/absorption.svg" --png "$out/absorption.png"
 
-head "Do the diffusion model's anchors move from step to step?"
+head "6. Do the diffusion model's anchors move from step to step?"
+echo "In large diffusion models they are reported to float. Look at the last column; overlap 1 means: the same anchors as in the step before."
+echo
 "$bin/llama-attention" floating "$out/mdm.npz"
 "$bin/llama-attention" temporal "$out/mdm.npz" --svg "$out/temporal.svg" --png "$out/temporal.png" > "$out/temporal.txt"
 
-head "Pictures and recordings to open: $out/temporal.svg, $out/absorption.svg, $out/mdm.npz (numpy.load)"
-echo "What these numbers mean: docs/metrics.md. What the twins show and what not: models/README.md."
-echo "The same for your own model: $bin/llama-diffusion-cli -m model.gguf -p \"…\" --attn-dump run.npz"
+head "To go on"
+cat <<END
+$out/temporal.svg    attention by position and step, a picture
+$out/absorption.svg  the table of 5 as a picture
+$out/mdm.npz         the recording, numpy.load opens it
+models/README.md           what these two models show, and what they are too small to show
+docs/metrics.md            what the numbers mean
+Your own model: $bin/llama-diffusion-cli -m model.gguf -p "…" --attn-dump run.npz
+END

@@ -20,10 +20,14 @@ CELL_W, CELL_H, PAD, BAR = 8.4, 19, 16, 30
 
 
 class Screen:
-    def __init__(self):
+    def __init__(self, columns):
+        self.columns = columns
         self.rows, self.x, self.y, self.style = [[]], 0, 0, ""
 
     def put(self, char):
+        if self.x == self.columns:
+            self.newline()
+            self.x = 0
         row = self.rows[self.y]
         row.extend([(" ", "")] * (self.x + 1 - len(row)))
         row[self.x] = (char, self.style)
@@ -91,9 +95,9 @@ def run(command, columns):
     return data.decode("utf-8", errors="replace").replace("\r\n", "\n\r")
 
 
-def frames_of(text):
+def frames_of(text, columns):
     """The screen before every redraw, and at the end."""
-    screen, frames, last = Screen(), [], 0
+    screen, frames, last = Screen(columns), [], 0
     for found in re.finditer(r"\x1b\[[0-9]+A\r", text):
         screen.feed(text[last:found.start()])
         frames.append(screen.lines())
@@ -142,7 +146,7 @@ def main():
     parser.add_argument("--title", default="")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
-    frames = frames_of(run(args.command, args.columns))
+    frames = frames_of(run(args.command, args.columns), args.columns)
     first = 1 if len(frames) > args.frames else 0
     picked = [frames[first + round((len(frames) - 1 - first) * i / max(1, args.frames - 1))] for i in range(args.frames)]
     title = args.title or " ".join([os.path.basename(args.command[0])] + args.command[1:])

@@ -7,6 +7,7 @@ phrasings, islands beside people, passages that do not matter.
 """
 
 import random
+import re
 from dataclasses import dataclass
 
 import world
@@ -136,6 +137,20 @@ def story(rng, parts=world.STORY):
                  food=rng.choice(world.FOODS), colour=rng.choice(world.COLOURS))
     text = " ".join(rng.choice(part).format(**slots) for part in parts)
     return rng.choice(world.REQUESTS).format(**slots), text
+
+
+def story_requests(n):
+    """Held-out requests: their stream of random numbers has a key that no training step uses."""
+    rng = generator("storyprobe")
+    return [story(rng, world.EVEN_STORY)[0] for _ in range(n)]
+
+
+def story_pattern(template, group="(?:{})"):
+    """A regular expression for the sentences of a template; group is put around what stands in a slot."""
+    words = dict(n=world.WOMEN + world.MEN, a=world.ANIMALS, place=world.PLACES, mood=world.MOODS, food=world.FOODS,
+                 colour=world.COLOURS)
+    return re.sub(r"\{(\w+)\}", lambda slot: group.format("|".join(words[slot[1]]), slot=slot[1]),
+                  template.replace(".", r"\."))
 
 
 def generator(*key):

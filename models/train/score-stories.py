@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""How many sentences of a model's stories are ones that the corpus can produce.
+"""Scores a model's stories: sentences that the corpus could have, stories made of five of them in their order, and of those
+the ones that hold together (one person and one animal throughout, those of the request).
 
   score-stories.py PROGRAM MODEL N [FLAG ...]     PROGRAM is llama-diffusion-cli
+
+Stories that fail are shown.
 """
 
 import re
@@ -11,29 +14,42 @@ import sys
 import corpus
 import world
 
-SLOTS = dict(n=world.WOMEN + world.MEN, a=world.ANIMALS, he=["he", "she"], place=world.PLACES, mood=world.MOODS,
-             food=world.FOODS, colour=world.COLOURS)
+def patterns(templates):
+    return [re.compile(corpus.story_pattern(t, "(?P<{slot}>{})")) for t in templates]
 
 
-def pattern(template):
-    return re.sub(r"\\\{(\w+)\\\}", lambda slot: f"(?:{'|'.join(SLOTS[slot[1]])})", re.escape(template))
+PARTS = [patterns(part) for part in world.EVEN_STORY]
+REQUESTS = patterns(world.REQUESTS)
+
+
+def slots_of(text, choices):
+    """What stands in the slots of the pattern that fits, None when none does."""
+    found = (p.fullmatch(text) for p in choices)
+    return next((m.groupdict() for m in found if m), None)
+
+
+def coherent(request, slots):
+    known = slots_of(request, REQUESTS)
+    return all(known.setdefault(k, v) == v for new in slots for k, v in new.items() if k in ("n", "a"))
 
 
 def main():
     program, model, n, *flags = sys.argv[1:]
-    known = re.compile("|".join(pattern(t) for part in world.STORY for t in part))
-    rng = corpus.generator("storyprobe")
-    n_sentences = n_right = n_stories = 0
-    for _ in range(int(n)):
-        request, _ = corpus.story(rng)
+    n_sentences = n_right = n_stories = n_coherent = 0
+    for request in corpus.story_requests(int(n)):
         run = subprocess.run([program, "-m", model, "-p", request, "-n", "64", "--temp", "0", *flags],
                              capture_output=True, text=True, check=True)
         sentences = [s.strip() for s in re.findall(r"[^.]*\.|[^.]+$", run.stdout.strip())]
-        right = [known.fullmatch(s) is not None for s in sentences]
-        n_sentences += len(right)
-        n_right += sum(right)
-        n_stories += all(right) and len(right) == len(world.STORY)
-    print(f"{n_right} of {n_sentences} sentences, {n_stories} of {n} stories")
+        slots = [slots_of(s, part) for s, part in zip(sentences, PARTS)]
+        right = len(sentences) == len(PARTS) and None not in slots
+        together = right and coherent(request, slots)
+        n_sentences += len(sentences)
+        n_right += sum(s is not None for s in slots)
+        n_stories += right
+        n_coherent += together
+        if not together:
+            print(f"{'does not hold together' if right else 'wrong'}: {request} -> {run.stdout.strip()}")
+    print(f"{n_right} of {n_sentences} sentences, {n_stories} of {n} stories, {n_coherent} hold together")
 
 
 if __name__ == "__main__":
