@@ -35,35 +35,71 @@ Candidate TokenChoice::choose(const RowSummary & row) const {
     return c;
 }
 
-TokenChoice::Tokens TokenChoice::read(const float * logits, int32_t n_vocab) const {
-    const auto n = static_cast<size_t>(n_vocab);
-    Tokens     tokens;
-    tokens.ids.resize(n);
-    std::iota(tokens.ids.begin(), tokens.ids.end(), 0);
-    tokens.logits.assign(logits, logits + n_vocab);
-    for (const auto & [id, bias] : params_.logit_bias) {
-        tokens.logits[static_cast<size_t>(id)] += bias;
+namespace {
+
+// Sums and maxima over a vocabulary are kept in lanes, whose operations do not wait for each other.
+constexpr size_t n_lanes = 8;
+
+float largest_of(const std::vector<float> & values) {
+    float lanes[n_lanes];
+    bool  nan[n_lanes] = {};
+    std::fill(lanes, lanes + n_lanes, -INFINITY);
+    const auto take = [&](size_t lane, float value) {
+        lanes[lane] = lanes[lane] < value ? value : lanes[lane];
+        nan[lane] |= value != value;
+    };
+    size_t i = 0;
+    for (; i + n_lanes <= values.size(); i += n_lanes) {
+        for (size_t lane = 0; lane < n_lanes; lane++) {
+            take(lane, values[i + lane]);
+        }
     }
-    float largest = -INFINITY;
-    bool  is_nan  = false;
-    for (float logit : tokens.logits) {
-        largest = std::max(largest, logit);
-        is_nan |= logit != logit;
+    for (; i < values.size(); i++) {
+        take(0, values[i]);
     }
-    if (is_nan) {
+    if (std::any_of(nan, nan + n_lanes, [](bool is) { return is; })) {
         fail_runtime("the model's output is not a number");
     }
+    return *std::max_element(lanes, lanes + n_lanes);
+}
+
+double sum_of(const float * values, size_t n) {
+    double lanes[n_lanes] = {};
+    size_t i              = 0;
+    for (; i + n_lanes <= n; i += n_lanes) {
+        for (size_t lane = 0; lane < n_lanes; lane++) {
+            lanes[lane] += static_cast<double>(values[i + lane]);
+        }
+    }
+    for (; i < n; i++) {
+        lanes[0] += static_cast<double>(values[i]);
+    }
+    return std::accumulate(lanes, lanes + n_lanes, 0.0);
+}
+
+} // namespace
+
+void TokenChoice::read(const float * logits, int32_t n_vocab, Tokens & to) const {
+    const auto n = static_cast<size_t>(n_vocab);
+    if (to.ids.size() != n || has_filters()) { // else they are as the row before left them
+        to.ids.resize(n);
+        std::iota(to.ids.begin(), to.ids.end(), 0);
+    }
+    to.logits.assign(logits, logits + n_vocab);
+    for (const auto & [id, bias] : params_.logit_bias) {
+        to.logits[static_cast<size_t>(id)] += bias;
+    }
+    const float largest = largest_of(to.logits);
     if (!std::isfinite(largest)) {
         fail_runtime("the model's output is not finite");
     }
     const float inverse =
         confidence_ == ConfidenceOf::sampling && params_.temperature > 0.0f ? 1.0f / params_.temperature : 1.0f;
-    for (float & logit : tokens.logits) {
+    for (float & logit : to.logits) {
         logit = (logit - largest) * inverse;
     }
-    tokens.weights.resize(n);
-    exponentials(tokens.logits.data(), tokens.weights.data(), n_vocab, 1.0f);
-    return tokens;
+    to.weights.resize(n);
+    exponentials(to.logits.data(), to.weights.data(), n_vocab, 1.0f);
 }
 
 // Only as much of the vocabulary is sorted as is kept: a full sort would cost more than a small model's pass.
@@ -112,13 +148,13 @@ void TokenChoice::keep_likely(Tokens & tokens) const {
         n = 2;
     }
     ids.resize(n);
-    Tokens kept;
+    std::vector<float> logits, weights;
     for (int32_t id : ids) {
-        kept.logits.push_back(logit_of(id));
-        kept.weights.push_back(weight_of(id));
+        logits.push_back(logit_of(id));
+        weights.push_back(weight_of(id));
     }
-    kept.ids = std::move(ids);
-    tokens   = std::move(kept);
+    tokens.logits  = std::move(logits);
+    tokens.weights = std::move(weights);
 }
 
 size_t TokenChoice::likeliest(const Tokens & tokens) const {
@@ -133,58 +169,87 @@ size_t TokenChoice::likeliest(const Tokens & tokens) const {
     return best;
 }
 
-// Gumbel-max in the form of an exponential race: the smallest E / w^(1/T) wins, with E = −ln u. LLaDA's exp(l) / (−ln u)^T is
-// the same order. E ≥ 1 − u, so that most tokens are out without a logarithm.
-size_t TokenChoice::draw(const Tokens & tokens, int32_t step, int32_t position) const {
-    size_t best = likeliest(tokens);
-    if (params_.temperature == 0.0f || best == tokens.ids.size()) {
-        return best;
+// Gumbel-max in the form of an exponential race: the smallest E / w^(1/T) wins, with E = −ln u; LLaDA's exp(l) / (−ln u)^T is
+// the same order. Exponential variables have no memory, so the tokens race in groups: a group's first arrives like one token
+// of the group's weight, and is each of its tokens with the share it has of that.
+size_t TokenChoice::draw(Tokens & tokens, int32_t step, int32_t position) const {
+    if (params_.temperature == 0.0f) {
+        return likeliest(tokens);
     }
-    const float inverse = confidence_ == ConfidenceOf::sampling ? 1.0f : 1.0f / params_.temperature;
-    const auto  stream  = random_.stream(static_cast<uint64_t>(step), static_cast<uint64_t>(position));
-    const auto  uniform = [&](size_t i) { return stream.uniform(static_cast<uint64_t>(tokens.ids[i]) + 1); };
-    const auto  key     = [&](size_t i, double u) {
-        return std::log(-std::log(u)) - static_cast<double>(tokens.logits[i]) * static_cast<double>(inverse);
-    };
+    const float          inverse = confidence_ == ConfidenceOf::sampling ? 1.0f : 1.0f / params_.temperature;
+    std::vector<float> & weights = tokens.tempered;
+    weights.resize(tokens.logits.size());
+    exponentials(tokens.logits.data(), weights.data(), static_cast<int64_t>(weights.size()), inverse);
+    const auto forbidden = std::find(tokens.ids.begin(), tokens.ids.end(), forbidden_);
+    if (forbidden != tokens.ids.end()) {
+        weights[static_cast<size_t>(forbidden - tokens.ids.begin())] = 0.0f;
+    }
 
-    std::vector<float> tempered; // w^(1/T)
-    if (inverse != 1.0f) {
-        tempered.resize(tokens.logits.size());
-        exponentials(tokens.logits.data(), tempered.data(), static_cast<int64_t>(tempered.size()), inverse);
+    constexpr size_t group_size = 64;
+    const auto       stream     = random_.stream(static_cast<uint64_t>(step), static_cast<uint64_t>(position));
+    size_t           winner     = weights.size();
+    double           earliest = INFINITY, group_weight = 0.0;
+    for (size_t first = 0; first < weights.size(); first += group_size) {
+        const size_t last   = std::min(first + group_size, weights.size());
+        const double weight = sum_of(weights.data() + first, last - first);
+        const double time   = -std::log(stream.uniform(1 + first)) / weight;
+        if (time < earliest) {
+            winner       = first;
+            earliest     = time;
+            group_weight = weight;
+        }
     }
-    const std::vector<float> & weights  = inverse != 1.0f ? tempered : tokens.weights;
-    constexpr double           margin   = 1.001; // for their rounding
-    double                     best_key = key(best, uniform(best));
-    double                     limit    = margin * std::exp(best_key);
-    for (size_t i = 0; i < tokens.ids.size(); i++) {
-        const double u = uniform(i);
-        if (1.0 - u > limit * static_cast<double>(weights[i]) || tokens.ids[i] == forbidden_) {
-            continue;
-        }
-        const double k = key(i, u);
-        if (k < best_key || (k == best_key && tokens.ids[i] < tokens.ids[best])) {
-            best     = i;
-            best_key = k;
-            limit    = margin * std::exp(best_key);
-        }
+    if (winner == weights.size()) { // what may be written weighs nothing beside what may not
+        return likeliest(tokens);
+    }
+    double rest = group_weight * stream.uniform(2 + winner);
+    size_t best = winner;
+    for (size_t i = winner; i < std::min(winner + group_size, weights.size()) && rest >= 0.0; i++) {
+        best = weights[i] > 0.0f ? i : best;
+        rest -= static_cast<double>(weights[i]);
     }
     return best;
 }
 
 TokenChoice::Totals TokenChoice::measure(const Tokens & tokens) {
+    double     weight[n_lanes] = {}, weighted_logit[n_lanes] = {};
+    float      first[n_lanes] = {}, second[n_lanes] = {};
+    const auto take = [&](size_t lane, size_t i) {
+        const float w = tokens.weights[i];
+        weight[lane] += static_cast<double>(w);
+        weighted_logit[lane] += static_cast<double>(w > 0.0f ? w * tokens.logits[i] : 0.0f);
+        const float lower = first[lane] < w ? first[lane] : w;
+        second[lane]      = second[lane] < lower ? lower : second[lane];
+        first[lane]       = first[lane] < w ? w : first[lane];
+    };
+    size_t i = 0;
+    for (; i + n_lanes <= tokens.ids.size(); i += n_lanes) {
+        for (size_t lane = 0; lane < n_lanes; lane++) {
+            take(lane, i + lane);
+        }
+    }
+    for (; i < tokens.ids.size(); i++) {
+        take(0, i);
+    }
     Totals t;
-    for (size_t i = 0; i < tokens.ids.size(); i++) {
-        const auto weight = static_cast<double>(tokens.weights[i]);
-        t.weight += weight;
-        t.weighted_logit += weight > 0.0 ? weight * static_cast<double>(tokens.logits[i]) : 0.0;
-        t.second = std::max(t.second, std::min(t.first, weight));
-        t.first  = std::max(t.first, weight);
+    for (size_t lane = 0; lane < n_lanes; lane++) {
+        t.weight += weight[lane];
+        t.weighted_logit += weighted_logit[lane];
+        const auto a = static_cast<double>(first[lane]), b = static_cast<double>(second[lane]);
+        t.second = std::max({t.second, b, std::min(t.first, a)});
+        t.first  = std::max(t.first, a);
     }
     return t;
 }
 
 Candidate TokenChoice::choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position) const {
-    Tokens tokens = read(logits, n_vocab);
+    Tokens room;
+    return choose(logits, n_vocab, step, position, room);
+}
+
+Candidate TokenChoice::choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position,
+                              Tokens & tokens) const {
+    read(logits, n_vocab, tokens);
     Totals totals = confidence_ == ConfidenceOf::model ? measure(tokens) : Totals{};
     keep_likely(tokens);
     if (confidence_ == ConfidenceOf::sampling) {
@@ -207,8 +272,9 @@ std::vector<Candidate> TokenChoice::choose(const std::vector<float> & logits, in
     const size_t           n = positions.size();
     std::vector<Candidate> candidates(n);
     const auto             choose_some = [&](size_t first, size_t last) {
+        Tokens room;
         for (size_t i = first; i < last; i++) {
-            candidates[i] = choose(logits.data() + i * static_cast<size_t>(n_vocab), n_vocab, step, positions[i]);
+            candidates[i] = choose(logits.data() + i * static_cast<size_t>(n_vocab), n_vocab, step, positions[i], room);
         }
     };
     constexpr size_t worth_it = 1 << 16; // logits, of a thread

@@ -34,18 +34,22 @@ public:
 private:
     struct Tokens {
         std::vector<int32_t> ids;
-        std::vector<float>   logits;  // relative to the largest, after bias and temperature
-        std::vector<float>   weights; // their exponentials
+        std::vector<float>   logits;   // relative to the largest, after bias and temperature
+        std::vector<float>   weights;  // their exponentials
+        std::vector<float>   tempered; // those that race (draw)
     };
 
     struct Totals {
         double weight = 0.0, weighted_logit = 0.0, first = 0.0, second = 0.0;
     };
 
+    // tokens is room that is kept from row to row
+    Candidate choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position, Tokens & tokens) const;
+
     bool   has_filters() const;
-    Tokens read(const float * logits, int32_t n_vocab) const;
-    void   keep_likely(Tokens & tokens) const;                                // top-k, top-p, min-p
-    size_t draw(const Tokens & tokens, int32_t step, int32_t position) const; // an index
+    void   read(const float * logits, int32_t n_vocab, Tokens & to) const;
+    void   keep_likely(Tokens & tokens) const;                          // top-k, top-p, min-p
+    size_t draw(Tokens & tokens, int32_t step, int32_t position) const; // an index
     size_t likeliest(const Tokens & tokens) const;
 
     static Totals measure(const Tokens & tokens);
