@@ -75,13 +75,13 @@ void HeatFrame::draw_marks() const {
     arrows.closed = true;
     arrows.fill   = Role::text;
     for (const size_t row : map.row_marks) {
-        const double half = std::clamp(cell_height() / 2, 1.5, 4.0);
+        const double half = std::clamp(cell_height() / 2, 2.5, 4.0);
         const double x    = plot.x + plot.w + 3;
         const double y    = plot.y + cell_height() * (static_cast<double>(row) + 0.5);
         arrows.lines.push_back({{x, y}, {x + 7, y - half}, {x + 7, y + half}});
     }
     for (const size_t column : map.column_marks) {
-        const double half = std::clamp(cell_width() / 2, 1.5, 4.0);
+        const double half = std::clamp(cell_width() / 2, 2.5, 4.0);
         const double x    = plot.x + cell_width() * (static_cast<double>(column) + 0.5);
         const double y    = plot.y - 3;
         arrows.lines.push_back({{x, y}, {x - half, y - 7}, {x + half, y - 7}});

@@ -78,7 +78,7 @@ double HeatPainter::place_plot(double y) {
     const double room    = std::max(40.0, std::floor(place_.width - left - frame_.right_room() - bar));
     const auto   columns = static_cast<double>(std::max<size_t>(1, map_.columns));
     const auto   rows    = static_cast<double>(std::max<size_t>(1, map_.rows));
-    const auto   crisp   = [](double cell) { return cell >= 3 ? std::floor(cell) : cell; };
+    const auto   crisp   = [](double cell) { return cell >= 3 ? std::floor(2 * cell) / 2 : cell; };
 
     double w = crisp(std::min(cell_max, room / columns));
     double h = crisp(std::min(row_height_max, height_max / rows));
