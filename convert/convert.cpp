@@ -4,6 +4,7 @@
 #include "imatrix.h"
 #include "io/printable.h"
 #include "size-label.h"
+#include "tokenizer-check.h"
 
 #include <algorithm>
 #include <filesystem>
