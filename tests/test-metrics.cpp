@@ -51,5 +51,12 @@ TEST_CASE("metrics: real recordings of a diffusion and an autoregressive model")
         REQUIRE(result.code == 0);
     }
     CHECK(contains(run_python(script("check.py"), args), "numbers"));
-    CHECK(contains(run_python(script("exports.py"), args), "9 exports"));
+    CHECK(contains(run_python(script("exports.py"), args), "2 exports"));
+}
+
+TEST_CASE("metrics: exports are read with numpy and give the same figures") {
+    if (!ready()) {
+        return;
+    }
+    CHECK(contains(run_python(script("exports.py"), {program, temp_dir()}), "7 exports"));
 }

@@ -1,4 +1,5 @@
-"""check.py PROGRAM DIRECTORY [RUN.npz …]: what the program says of recordings is what reference.py computes."""
+"""check.py PROGRAM DIRECTORY [RUN.npz …]: what the program says of recordings, those given or random ones, is what
+reference.py computes."""
 import json
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def check_many(paths):
                 same(ours["by_layer"][name]["mean"], [ref.mean(v) for v in zip(*values)], [metric, model, name])
 
 
-def main():
+def check_random():
     gold = [["bos", [[0, 1]]], ["query", [[1, 3]]], ["gold", [[3, 5]]], ["answer", [[5, 11]]]]
     few = [0, 1, 2, 5, 13, 5, 13, 5, 13, 5, 13]
     taps = ["attn", "q", "k"]
@@ -126,9 +127,10 @@ def main():
     for a, b in [("full", "seed"), ("heads", "full"), ("received", "full"), ("ar", "ar-heads"), ("layers", "full"),
                  ("dual", "full"), ("dual", "dual-heads"), ("some-steps", "dual"), ("block-cache", "block")]:
         same(run("compare", paths[a], paths[b])["recordings"][0], ref.compare(ref.Run(paths[a]), ref.Run(paths[b])), [a, b])
-    for path in sys.argv[3:]:
-        check(path)
-    print(len(specs), "recordings,", n_compared, "numbers")
 
 
-main()
+for path in sys.argv[3:]:
+    check(path)
+if not sys.argv[3:]:
+    check_random()
+print(n_compared, "numbers")

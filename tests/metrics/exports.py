@@ -1,4 +1,5 @@
-"""exports.py PROGRAM DIRECTORY: exports opened the way their readers do; the metrics once more from what is in them."""
+"""exports.py PROGRAM DIRECTORY [RUN.npz …]: exports of these, or of random recordings, opened the way their readers do; the
+metrics once more from what is in them."""
 import csv
 import json
 import subprocess
@@ -123,19 +124,20 @@ def main():
         "some": Spec(taps=["attn", "q", "k"], heads=[0, 2, 3], n_head=6, n_head_kv=3),
         "received": Spec(reduce="received"), "one": Spec(n_prompt=1, n_new=0, regions=[["bos", [[0, 1]]]]),
     }
-    paths = {f"{DIR}/x-{name}.npz": spec for name, spec in specs.items()}
-    for path, spec in paths.items():
-        write(path, spec)
+    given = sys.argv[3:]
+    paths = {path: None for path in given} or {f"{DIR}/x-{name}.npz": spec for name, spec in specs.items()}
     n_figures = 0
-    for i, path in enumerate([*paths, *sys.argv[3:]]):
+    for i, (path, spec) in enumerate(paths.items()):
+        if spec:
+            write(path, spec)
         r = ref.Run(path)
         # random recordings that compute some rows have other keys in every pass, real ones with causal attention never
-        same_k = path not in paths or not r.causal and paths[path].cache == "none"
+        same_k = not spec or not r.causal and spec.cache == "none"
         if r.reduce != "received":
             n_figures += check_neuir(path, r, f"{DIR}/{i}_attentions.npz", same_k)
         check_others(path, r, f"{DIR}/{i}-out")
-    assert n_figures == 2 + len(sys.argv[3:]), n_figures
-    print(len(paths) + len(sys.argv[3:]), "exports")
+    assert n_figures == (len(given) or 2), n_figures
+    print(len(paths), "exports")
 
 
 main()
