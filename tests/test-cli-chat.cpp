@@ -19,33 +19,36 @@ using namespace buoy;
 using namespace buoy::test;
 
 TEST_CASE("cli: chat keeps the conversation, and its commands work") {
-    const std::string path  = tiny_chat_model("llama");
-    const Vocab       vocab = Vocab::load(path);
-    const auto        ask   = [&](const std::vector<ChatMessage> & messages) {
-        std::string ids;
-        for (const int32_t id : vocab.encode_chat(messages, true)) {
-            ids += std::to_string(id) + ",";
-        }
-        return cli_json({"-m", path, "-n", "6", "--tokens", ids})["text"].get<std::string>();
-    };
-    const Args        args   = {"-m", path, "-cnv", "-n", "6"};
-    const std::string first  = ask({{"user", "one"}});
-    const std::string second = ask({{"user", "one"}, {"assistant", first}, {"user", "two\nlines"}});
+    // both keep the keys and values of what was said; a single run computes everything
+    for (const char * arch : {"llama", "sdar"}) {
+        const std::string path  = tiny_chat_model(arch);
+        const Vocab       vocab = Vocab::load(path);
+        const auto        ask   = [&](const std::vector<ChatMessage> & messages) {
+            std::string ids;
+            for (const int32_t id : vocab.encode_chat(messages, true)) {
+                ids += std::to_string(id) + ",";
+            }
+            return cli_json({"-m", path, "-n", "6", "--tokens", ids})["text"].get<std::string>();
+        };
+        const Args        args   = {"-m", path, "-cnv", "-n", "6"};
+        const std::string first  = ask({{"user", "one"}});
+        const std::string second = ask({{"user", "one"}, {"assistant", first}, {"user", "two\nlines"}});
 
-    const ProgramResult talk = cli(args, "one\ntwo\\\nlines\n");
-    CHECK(talk.code == 0);
-    CHECK(talk.err == "");
-    CHECK(talk.out == first + "\n" + second + "\n");
-    CHECK(cli(args, "one\n/clear\none").out == first + "\n" + first + "\n");
-    CHECK(cli(args, "one\n/exit\none\n").out == first + "\n");
-    CHECK(cli(args, "\n  \n").out == "");
-    CHECK(cli(args).code == 0); // the end of the input at once
-    CHECK(cli(args + Args{"-p", "one"}, "two\\\nlines\n").out == talk.out);
-    const ProgramResult help = cli(args, "/help\n/nonsense\n");
-    CHECK(help.out == "");
-    CHECK(contains(help.err, "/clear"));
-    CHECK(contains(help.err, "'/nonsense'"));
-    CHECK(cli(args + Args{"-sys", "be"}, "one\n").out == ask({{"system", "be"}, {"user", "one"}}) + "\n");
+        const ProgramResult talk = cli(args, "one\ntwo\\\nlines\n");
+        CHECK(talk.code == 0);
+        CHECK(talk.err == "");
+        CHECK(talk.out == first + "\n" + second + "\n");
+        CHECK(cli(args, "one\n/clear\none").out == first + "\n" + first + "\n");
+        CHECK(cli(args, "one\n/exit\none\n").out == first + "\n");
+        CHECK(cli(args, "\n  \n").out == "");
+        CHECK(cli(args).code == 0); // the end of the input at once
+        CHECK(cli(args + Args{"-p", "one"}, "two\\\nlines\n").out == talk.out);
+        const ProgramResult help = cli(args, "/help\n/nonsense\n");
+        CHECK(help.out == "");
+        CHECK(contains(help.err, "/clear"));
+        CHECK(contains(help.err, "'/nonsense'"));
+        CHECK(cli(args + Args{"-sys", "be"}, "one\n").out == ask({{"system", "be"}, {"user", "one"}}) + "\n");
+    }
 }
 
 TEST_CASE("cli: chat forgets what does not fit, and says so") {

@@ -137,11 +137,15 @@ GraphKey GgmlEngine::make_key(const ForwardRequest & request) {
     add_edits(request, key);
     if (request.kv == KvUse::store) {
         const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);
-        key.n_kv             = std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
+        const auto    kind   = model_->info().traits.attention;
+        // the last block sees every block; many passes are about it, so it is worth a graph without padding
+        const bool last_block =
+            kind == AttentionKind::block_causal && positions_.front() / block_length_ == (length - 1) / block_length_;
+        const bool exact = last_block && model_->placement().cpu_only();
+        key.n_kv         = exact ? length : std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
         // where every key exists and may be seen there is nothing to mask
-        const bool all_open =
-            model_->info().traits.attention == AttentionKind::full && store_.n_filled_with(positions_) == key.n_kv;
-        key.masked = !all_open;
+        const bool sees_all = kind == AttentionKind::full || last_block;
+        key.masked          = !(sees_all && store_.n_filled_with(positions_) == key.n_kv);
     } else {
         key.n_kv   = key.n_tokens;
         key.masked = model_->info().traits.attention != AttentionKind::full;
