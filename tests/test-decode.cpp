@@ -465,3 +465,48 @@ TEST_CASE("sampling follows the distribution") {
         CHECK(counts[1] + counts[2] + counts[5] == n);
     }
 }
+
+TEST_CASE("a large vocabulary is sampled like a small one") {
+    constexpr int32_t  n_vocab = 1000, n = 20000;
+    std::vector<float> logits(n_vocab);
+    double             z = 0.0;
+    for (int32_t i = 0; i < n_vocab; i++) {
+        logits[static_cast<size_t>(i)] =
+            std::sin(static_cast<float>(i) * 0.37f) * 2.0f - static_cast<float>(i) * 0.002f;
+        z += i == 3 ? 0.0 : std::exp(static_cast<double>(logits[static_cast<size_t>(i)]) / 0.7);
+    }
+    GenerateParams params;
+    params.temperature = 0.7f;
+    TokenChoice plain(params, 3, ConfidenceOf::model);
+    params.logit_bias = {{5, 0.0f}}; // changes nothing, and takes the general way
+    TokenChoice general(params, 3, ConfidenceOf::model);
+
+    std::vector<int> counts(n_vocab, 0);
+    int              n_other = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const Candidate a = plain.choose(logits.data(), n_vocab, i / 100, i % 100);
+        counts[static_cast<size_t>(a.id)]++;
+        if (i % 20 == 0) {
+            const Candidate b = general.choose(logits.data(), n_vocab, i / 100, i % 100);
+            n_other += a.id != b.id ? 1 : 0;
+            if (a.id == b.id) {
+                CHECK(a.prob == doctest::Approx(b.prob).epsilon(1e-5));
+            }
+            CHECK(a.margin == doctest::Approx(b.margin).epsilon(1e-4));
+            CHECK(a.entropy == doctest::Approx(b.entropy).epsilon(1e-5));
+        }
+    }
+    CHECK(n_other <= 2); // rounding may decide a race that is nearly a tie
+    CHECK(counts[3] == 0);
+    double chi_squared = 0.0;
+    for (int32_t first = 0; first < n_vocab; first += 25) { // 40 bins that cross the groups' borders
+        double p = 0.0, count = 0.0;
+        for (int32_t i = first; i < first + 25; i++) {
+            p += i == 3 ? 0.0 : std::exp(static_cast<double>(logits[static_cast<size_t>(i)]) / 0.7) / z;
+            count += counts[static_cast<size_t>(i)];
+        }
+        chi_squared += (count - n * p) * (count - n * p) / (n * p);
+    }
+    CHECK(chi_squared < 39 + 5 * std::sqrt(2.0 * 39)); // five standard deviations above its mean
+    CHECK(chi_squared > 39 - 4 * std::sqrt(2.0 * 39));
+}

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "kernel/exponentials.h"
+#include "kernel/kernels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +14,6 @@ namespace buoy {
 
 TokenChoice::TokenChoice(const GenerateParams & params, int32_t forbidden_id, ConfidenceOf confidence)
     : params_(params), forbidden_(forbidden_id), confidence_(confidence), random_(params.seed) {}
-
-bool TokenChoice::has_filters() const { return params_.top_k > 0 || params_.top_p < 1.0f || params_.min_p > 0.0f; }
 
 bool TokenChoice::summary_is_enough() const {
     return params_.temperature == 0.0f && params_.logit_bias.empty() &&
@@ -102,61 +101,6 @@ void TokenChoice::read(const float * logits, int32_t n_vocab, Tokens & to) const
     exponentials(to.logits.data(), to.weights.data(), n_vocab, 1.0f);
 }
 
-// Only as much of the vocabulary is sorted as is kept: a full sort would cost more than a small model's pass.
-void TokenChoice::keep_likely(Tokens & tokens) const {
-    if (!has_filters()) {
-        return;
-    }
-    std::vector<int32_t> & ids       = tokens.ids; // each its own index, until the end
-    const auto             logit_of  = [&](int32_t id) { return tokens.logits[static_cast<size_t>(id)]; };
-    const auto             weight_of = [&](int32_t id) { return tokens.weights[static_cast<size_t>(id)]; };
-    const auto             likelier  = [&](int32_t a, int32_t b) {
-        return logit_of(a) != logit_of(b) ? logit_of(a) > logit_of(b) : a < b;
-    };
-    size_t     n_sorted      = 0;
-    const auto ensure_sorted = [&](size_t n) {
-        const auto begin = ids.begin() + static_cast<ptrdiff_t>(n_sorted);
-        if (n > n_sorted) {
-            std::partial_sort(begin, ids.begin() + static_cast<ptrdiff_t>(n), ids.end(), likelier);
-            n_sorted = n;
-        }
-    };
-    size_t n = params_.top_k > 0 ? std::min(ids.size(), static_cast<size_t>(params_.top_k)) : ids.size();
-    if (params_.top_p < 1.0f) {
-        const double enough = static_cast<double>(params_.top_p) * measure(tokens).weight;
-        double       sum    = 0.0;
-        size_t       kept   = 0; // the token that crosses the line is kept, and one at least
-        while (kept < n && (kept == 0 || sum <= enough)) {
-            if (kept == n_sorted) {
-                ensure_sorted(std::min(n, std::max<size_t>(64, 4 * n_sorted)));
-            }
-            sum += static_cast<double>(weight_of(ids[kept++]));
-        }
-        n = kept;
-    }
-    if (n < ids.size()) {
-        ensure_sorted(n);
-    }
-    if (params_.min_p > 0.0f) { // the largest weight is 1
-        n = static_cast<size_t>(std::partition(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(n),
-                                               [&](int32_t id) { return weight_of(id) >= params_.min_p; }) -
-                                ids.begin());
-    }
-    // the forbidden token may be all that is left; then the next one stays as well
-    if (n == 1 && ids[0] == forbidden_ && ids.size() > 1) {
-        std::iter_swap(ids.begin() + 1, std::min_element(ids.begin() + 1, ids.end(), likelier));
-        n = 2;
-    }
-    ids.resize(n);
-    std::vector<float> logits, weights;
-    for (int32_t id : ids) {
-        logits.push_back(logit_of(id));
-        weights.push_back(weight_of(id));
-    }
-    tokens.logits  = std::move(logits);
-    tokens.weights = std::move(weights);
-}
-
 size_t TokenChoice::likeliest(const Tokens & tokens) const {
     size_t best = tokens.ids.size();
     for (size_t i = 0; i < tokens.ids.size(); i++) {
@@ -171,27 +115,14 @@ size_t TokenChoice::likeliest(const Tokens & tokens) const {
 
 // Gumbel-max in the form of an exponential race: the smallest E / w^(1/T) wins, with E = −ln u; LLaDA's exp(l) / (−ln u)^T is
 // the same order. Exponential variables have no memory, so the tokens race in groups: a group's first arrives like one token
-// of the group's weight, and is each of its tokens with the share it has of that.
-size_t TokenChoice::draw(Tokens & tokens, int32_t step, int32_t position) const {
-    if (params_.temperature == 0.0f) {
-        return likeliest(tokens);
-    }
-    const float          inverse = confidence_ == ConfidenceOf::sampling ? 1.0f : 1.0f / params_.temperature;
-    std::vector<float> & weights = tokens.tempered;
-    weights.resize(tokens.logits.size());
-    exponentials(tokens.logits.data(), weights.data(), static_cast<int64_t>(weights.size()), inverse);
-    const auto forbidden = std::find(tokens.ids.begin(), tokens.ids.end(), forbidden_);
-    if (forbidden != tokens.ids.end()) {
-        weights[static_cast<size_t>(forbidden - tokens.ids.begin())] = 0.0f;
-    }
-
-    constexpr size_t group_size = 64;
-    const auto       stream     = random_.stream(static_cast<uint64_t>(step), static_cast<uint64_t>(position));
-    size_t           winner     = weights.size();
-    double           earliest = INFINITY, group_weight = 0.0;
+// of the group's weight, and is each of its tokens with the share it has of that. Nobody wins where all weigh nothing.
+std::optional<size_t> TokenChoice::race(const std::vector<float> & weights, int32_t step, int32_t position) const {
+    constexpr size_t      group_size = 64;
+    const auto            stream     = random_.stream(static_cast<uint64_t>(step), static_cast<uint64_t>(position));
+    std::optional<size_t> winner;
+    double                earliest = INFINITY, group_weight = 0.0;
     for (size_t first = 0; first < weights.size(); first += group_size) {
-        const size_t last   = std::min(first + group_size, weights.size());
-        const double weight = sum_of(weights.data() + first, last - first);
+        const double weight = sum_of(weights.data() + first, std::min(group_size, weights.size() - first));
         const double time   = -std::log(stream.uniform(1 + first)) / weight;
         if (time < earliest) {
             winner       = first;
@@ -199,16 +130,61 @@ size_t TokenChoice::draw(Tokens & tokens, int32_t step, int32_t position) const 
             group_weight = weight;
         }
     }
-    if (winner == weights.size()) { // what may be written weighs nothing beside what may not
-        return likeliest(tokens);
+    if (!winner) {
+        return winner;
     }
-    double rest = group_weight * stream.uniform(2 + winner);
-    size_t best = winner;
-    for (size_t i = winner; i < std::min(winner + group_size, weights.size()) && rest >= 0.0; i++) {
-        best = weights[i] > 0.0f ? i : best;
+    const size_t first = *winner, last = std::min(first + group_size, weights.size());
+    double       rest = group_weight * stream.uniform(2 + first);
+    for (size_t i = first; i < last && rest >= 0.0; i++) {
+        winner = weights[i] > 0.0f ? i : winner;
         rest -= static_cast<double>(weights[i]);
     }
-    return best;
+    return winner;
+}
+
+size_t TokenChoice::draw(Tokens & tokens, int32_t step, int32_t position) const {
+    if (params_.temperature == 0.0f) {
+        return likeliest(tokens);
+    }
+    const float inverse = confidence_ == ConfidenceOf::sampling ? 1.0f : 1.0f / params_.temperature;
+    tokens.tempered.resize(tokens.logits.size());
+    exponentials(tokens.logits.data(), tokens.tempered.data(), static_cast<int64_t>(tokens.logits.size()), inverse);
+    const auto forbidden = std::find(tokens.ids.begin(), tokens.ids.end(), forbidden_);
+    if (forbidden != tokens.ids.end()) {
+        tokens.tempered[static_cast<size_t>(forbidden - tokens.ids.begin())] = 0.0f;
+    }
+    const auto winner = race(tokens.tempered, step, position);
+    return winner ? *winner : likeliest(tokens); // what may be written weighs nothing beside what may not
+}
+
+// Temperature alone, and confidence from the full softmax: the same choice in a third of the time, which a large vocabulary needs.
+std::optional<Candidate> TokenChoice::choose_plain(const float * logits, int32_t n_vocab, int32_t step,
+                                                   int32_t position, Tokens & room) const {
+    const bool plain = params_.temperature > 0.0f && confidence_ == ConfidenceOf::model && !has_filters() &&
+                       params_.logit_bias.empty();
+    if (!plain || kernel_table() == nullptr) {
+        return {};
+    }
+    const LogitSummary all = kernel_table()->summarize(logits, n_vocab);
+    if (!std::isfinite(all.prob) || !std::isfinite(all.entropy)) {
+        return {}; // to where it is an error
+    }
+    const float largest = logits[all.id];
+    room.tempered.resize(static_cast<size_t>(n_vocab));
+    exponentials(logits, room.tempered.data(), n_vocab, 1.0f / params_.temperature, largest);
+    if (forbidden_ >= 0 && forbidden_ < n_vocab) {
+        room.tempered[static_cast<size_t>(forbidden_)] = 0.0f;
+    }
+    const auto winner = race(room.tempered, step, position);
+    if (!winner) {
+        return {};
+    }
+    Candidate c;
+    c.id      = static_cast<int32_t>(*winner);
+    c.prob    = std::exp(logits[c.id] - largest) * all.prob;
+    c.margin  = all.prob - all.prob_second;
+    c.entropy = all.entropy;
+    return c;
 }
 
 TokenChoice::Totals TokenChoice::measure(const Tokens & tokens) {
@@ -249,6 +225,9 @@ Candidate TokenChoice::choose(const float * logits, int32_t n_vocab, int32_t ste
 
 Candidate TokenChoice::choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position,
                               Tokens & tokens) const {
+    if (const auto plain = choose_plain(logits, n_vocab, step, position, tokens)) {
+        return *plain;
+    }
     read(logits, n_vocab, tokens);
     Totals totals = confidence_ == ConfidenceOf::model ? measure(tokens) : Totals{};
     keep_likely(tokens);

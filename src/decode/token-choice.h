@@ -4,6 +4,7 @@
 #include "decode/candidate.h"
 #include "decode/random.h"
 
+#include <optional>
 #include <vector>
 
 namespace buoy {
@@ -45,6 +46,10 @@ private:
 
     // tokens is room that is kept from row to row
     Candidate choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position, Tokens & tokens) const;
+
+    std::optional<Candidate> choose_plain(const float * logits, int32_t n_vocab, int32_t step, int32_t position,
+                                          Tokens & room) const;
+    std::optional<size_t>    race(const std::vector<float> & weights, int32_t step, int32_t position) const;
 
     bool   has_filters() const;
     void   read(const float * logits, int32_t n_vocab, Tokens & to) const;

@@ -93,7 +93,8 @@ struct KernelTable {
 
     void (*attend)(const AttentionWork * works, AttentionState * states, int64_t n); // of the same n_keys and head_dim
 
-    void (*exponentials)(const float * x, float * to, int64_t n, float factor); // to = exp(factor·x)
+    void (*exponentials)(const float * x, float * to, int64_t n, float factor,
+                         float offset); // to = exp(factor·(x − offset))
     LogitSummary (*summarize)(const float * logits, int64_t n);
 
     WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;

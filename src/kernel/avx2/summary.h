@@ -76,14 +76,15 @@ inline void sum_exponentials(const float * x, int64_t n, float largest, double &
     }
 }
 
-void exponentials(const float * x, float * to, int64_t n, float factor) {
+void exponentials(const float * x, float * to, int64_t n, float factor, float offset) {
     for (int64_t i = 0; i < n; i += 8) {
         alignas(32) float some[8] = {};
         const bool        whole   = i + 8 <= n;
         if (!whole) {
             std::memcpy(some, x + i, sizeof(float) * static_cast<size_t>(n - i));
         }
-        const __m256 e = exp8(_mm256_mul_ps(_mm256_loadu_ps(whole ? x + i : some), _mm256_set1_ps(factor)));
+        const __m256 above = _mm256_sub_ps(_mm256_loadu_ps(whole ? x + i : some), _mm256_set1_ps(offset));
+        const __m256 e     = exp8(_mm256_mul_ps(above, _mm256_set1_ps(factor)));
         _mm256_storeu_ps(whole ? to + i : some, e);
         if (!whole) {
             std::memcpy(to + i, some, sizeof(float) * static_cast<size_t>(n - i));
