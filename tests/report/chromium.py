@@ -25,7 +25,7 @@ def find_chromium():
 
 
 class Browser:
-    def __init__(self, seconds=120):
+    def __init__(self, seconds=400):
         self.deadline = time.time() + seconds
         self.profile = tempfile.mkdtemp(prefix="report-chromium-")
         child_in, self.out = os.pipe()
