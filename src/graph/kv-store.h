@@ -41,7 +41,7 @@ private:
     int64_t                                                      head_dim_;
     int64_t                                                      n_head_kv_;
     int32_t                                                      n_ctx_;
-    int32_t                                                      length_ = 0;
+    int32_t                                                      length_   = 0;
     int32_t                                                      n_filled_ = 0;
     std::vector<bool>                                            filled_;
     std::vector<ggml_tensor *>                                   k_, v_;
