@@ -138,7 +138,7 @@ ConvertInput open_input(const std::string & path, const QuantMix & mix, const Lo
     if (!fs::exists(path, error)) {
         fail(printable(path), ": not a directory with a Hugging Face checkpoint, nor a file");
     }
-    return open_gguf(path, mix, log);
+    return fs::path(path).extension() == ".bin" ? open_llama2c(path, mix) : open_gguf(path, mix, log);
 }
 
 ConvertResult convert_hf(const ConvertOptions & options) {

@@ -27,5 +27,6 @@ ConvertInput open_input(const std::string & path, const QuantMix & mix, const Lo
 
 ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCallback & log);
 ConvertInput open_gguf(const std::string & path, const QuantMix & mix, const LogCallback & log);
+ConvertInput open_llama2c(const std::string & path, const QuantMix & mix);
 
 } // namespace buoy

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/printable.h"
+#include "sentencepiece.h"
 #include "special-tokens.h"
 #include "vocab-files.h"
 
@@ -182,14 +183,38 @@ HfJson load_tokenizer(const std::string & dir) {
         file = tokenizer_from_vocab_files(dir);
     }
     if (!file) {
-        fail(dir, ": no tokenizer.json, nor vocab.json with merges.txt and tokenizer_config.json");
+        fail(dir, ": no tokenizer.json, no tokenizer.model, nor vocab.json with merges.txt and tokenizer_config.json");
     }
     return *std::move(file);
 }
 
 } // namespace
 
+namespace {
+
+// Without a tokenizer.json, as Llama 2 was first published; such tokenizers put <s> first unless tokenizer_config.json denies it.
+Tokenizer read_tokenizer_model(const std::string & path, const std::string & dir, const HfJson & config,
+                               int64_t n_vocab, const LogCallback & log) {
+    const Json   begin = {{"SpecialToken", {{"id", "<s>"}}}};
+    const Json   text  = {{"Sequence", {{"id", "A"}}}};
+    const HfJson file(path, {{"post_processor", {{"type", "TemplateProcessing"}, {"single", {begin, text}}}}});
+
+    Tokenizer out;
+    read_sentencepiece(out, path, n_vocab);
+    read_special_tokens(out, index_tokens(out, file), dir, file, config, log);
+    read_chat_template(out, dir);
+    return out;
+}
+
+} // namespace
+
 Tokenizer read_tokenizer(const std::string & dir, const HfJson & config, int64_t n_vocab, const LogCallback & log) {
+    const std::filesystem::path place(dir);
+    const std::string           model = (place / "tokenizer.model").string();
+    std::error_code             error;
+    if (std::filesystem::exists(model, error) && !std::filesystem::exists(place / "tokenizer.json", error)) {
+        return read_tokenizer_model(model, dir, config, n_vocab, log);
+    }
     const HfJson file = load_tokenizer(dir);
 
     Tokenizer out;

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/safetensors.h"
+#include "support/fuzz.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
 
@@ -12,7 +13,7 @@
 using namespace buoy;
 using namespace buoy::test;
 
-// Seeded, so that a failure repeats. The claim: an Error or success, never a crash or a hang, whatever the bytes.
+// Seeded, so that a failure repeats. BUOY_FUZZ_N mutations of each kind search further than CI does. The claim: an Error or success, never a crash or a hang, whatever the bytes.
 
 namespace {
 
@@ -45,8 +46,9 @@ TEST_CASE("fuzz: safetensors headers") {
     const size_t      data   = 16 + 6;
     std::string       header = whole.substr(8, whole.size() - 8 - data);
     std::minstd_rand  random(1);
-    int               n_good = 0;
-    for (int i = 0; i < 20000; ++i) {
+    uint64_t          n_good = 0;
+    const uint64_t    n      = setting("BUOY_FUZZ_N", 20000);
+    for (uint64_t i = 0; i < n; ++i) {
         // every fourth: the length and the data too
         const bool all = i % 4 == 0;
         write_file(path, all ? mutated(whole, random)
@@ -61,7 +63,7 @@ TEST_CASE("fuzz: safetensors headers") {
         }
     }
     CHECK(n_good > 0);
-    CHECK(n_good < 20000);
+    CHECK(n_good < n);
 }
 
 TEST_CASE("fuzz: config.json, tokenizer.json and tokenizer_config.json") {
@@ -76,11 +78,11 @@ TEST_CASE("fuzz: config.json, tokenizer.json and tokenizer_config.json") {
     options.n_threads = 1;
 
     std::minstd_rand random(2);
-    int              n_good = 0;
-    const int        n      = 400; // each that succeeds writes and syncs a file
+    uint64_t         n_good = 0;
+    const uint64_t   n      = setting("BUOY_FUZZ_N", 300); // each that succeeds writes and syncs a file
     for (const char * name : {"/config.json", "/tokenizer.json", "/tokenizer_config.json"}) {
         const std::string good = read_file(options.input + name);
-        for (int i = 0; i < n; ++i) {
+        for (uint64_t i = 0; i < n; ++i) {
             write_file(options.input + name, mutated(good, random));
             try {
                 convert_hf(options);

@@ -29,6 +29,10 @@ std::string tensor_bytes(const HfTensor & tensor) {
     std::string bytes;
     if (tensor.dtype == "F32") {
         bytes.assign(reinterpret_cast<const char *>(tensor.values.data()), tensor.values.size() * 4);
+    } else if (tensor.dtype == "F8_E4M3") {
+        for (const float code : tensor.values) {
+            bytes += static_cast<char>(static_cast<unsigned char>(code));
+        }
     } else if (tensor.dtype == "F16") {
         bytes.resize(tensor.values.size() * 2);
         ggml_fp32_to_fp16_row(tensor.values.data(), reinterpret_cast<ggml_fp16_t *>(bytes.data()), n);

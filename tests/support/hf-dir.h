@@ -12,7 +12,7 @@ struct HfTensor {
     std::string          name;
     std::vector<int64_t> shape;
     std::vector<float>   values;
-    std::string          dtype = "F32"; // or F16, BF16
+    std::string          dtype = "F32"; // or F16, BF16; F8_E4M3, whose values are the codes
 };
 
 // A safetensors file with exactly these bytes in its header's place.

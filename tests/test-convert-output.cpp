@@ -1,0 +1,254 @@
+#include "convert.h"
+
+#include "buoy/error.h"
+#include "imatrix.h"
+#include "io/gguf-file.h"
+#include "io/gguf-writer.h"
+#include "model/random-model.h"
+#include "size-label.h"
+#include "support/hf-dir.h"
+#include "support/llama-run.h"
+#include "support/paths.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+std::string random_gguf(const std::string & spec) {
+    const std::string path = temp_dir() + "/f32.gguf";
+    write_random_model(parse_random_model(spec), path);
+    return path;
+}
+
+std::vector<float> floats(const GgufFile & file, const std::string & name) {
+    const GgufTensor * tensor = file.find_tensor(name);
+    REQUIRE(tensor != nullptr);
+    REQUIRE(tensor->type == GGML_TYPE_F32);
+    std::vector<float> values(static_cast<size_t>(tensor->size / 4));
+    file.file(tensor->file).read(tensor->offset, values.data(), static_cast<size_t>(tensor->size));
+    return values;
+}
+
+size_t n_files(const std::string & dir) {
+    const std::filesystem::directory_iterator files(dir);
+    return static_cast<size_t>(std::distance(std::filesystem::begin(files), std::filesystem::end(files)));
+}
+
+const std::vector<int32_t> TOKENS = {5, 80, 33, 200, 7, 7, 121, 64};
+
+} // namespace
+
+TEST_CASE("output: a GGUF file converted to its own type keeps every value") {
+    const std::string input = random_gguf("qwen3:E=64,L=2,H=4,HKV=2,V=300");
+    ConvertOptions    options;
+    options.input   = input;
+    options.output  = temp_dir() + "/copy.gguf";
+    options.outtype = OutType::f32;
+    options.verify  = true;
+    for (const TensorError & error : convert_hf(options).errors) {
+        CHECK(error.nmse == 0);
+        CHECK(error.largest == 0);
+    }
+    const GgufFile before = GgufFile::open(input);
+    const GgufFile after  = GgufFile::open(options.output);
+    for (const std::string & key : before.keys()) {
+        CHECK(after.has(key));
+    }
+    CHECK(after.get_string_array("tokenizer.ggml.tokens") == before.get_string_array("tokenizer.ggml.tokens"));
+    CHECK(llama_logits(options.output, TOKENS) == llama_logits(input, TOKENS));
+
+    options.output = input;
+    options.force  = true;
+    CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("the same file"), Error);
+}
+
+TEST_CASE("output: split files load here and in libllama, and hold what one file holds") {
+    const std::string input = random_gguf("llada:E=64,L=3,H=4,V=300");
+    ConvertOptions    options;
+    options.input   = input;
+    options.output  = temp_dir() + "/whole.gguf";
+    options.outtype = OutType::q8_0;
+    convert_hf(options);
+    const std::string whole = options.output;
+
+    options.output              = temp_dir() + "/part.gguf";
+    options.split_max           = 40000;
+    const ConvertResult result  = convert_hf(options);
+    const size_t        n_parts = result.paths.size();
+    REQUIRE(n_parts > 2);
+    CHECK(result.paths[0].find("/part-00001-of-0000") != std::string::npos);
+    const GgufFile split = GgufFile::open(result.paths[1]); // any of them
+    CHECK(split.paths().size() == n_parts);
+    CHECK(split.tensors().size() == GgufFile::open(whole).tensors().size());
+    CHECK(llama_logits(result.paths[0], TOKENS) == llama_logits(whole, TOKENS));
+    CHECK(n_files(std::filesystem::path(options.output).parent_path()) == n_parts);
+
+    // and a split model is an input like any other
+    options.input     = result.paths[0];
+    options.output    = temp_dir() + "/joined.gguf";
+    options.split_max = 0;
+    convert_hf(options);
+    CHECK_FALSE(GgufFile::open(options.output).has("split.count"));
+    CHECK(llama_logits(options.output, TOKENS) == llama_logits(whole, TOKENS));
+}
+
+TEST_CASE("output: a dry run writes nothing and knows the size to the byte") {
+    ConvertOptions options;
+    options.input               = random_gguf("llama:E=256,L=2,H=4,V=300");
+    options.output              = temp_dir();
+    options.outtype             = OutType::q4_k_m;
+    options.dry_run             = true;
+    const ConvertResult planned = convert_hf(options);
+    CHECK(n_files(options.output) == 0);
+    options.dry_run          = false;
+    const ConvertResult done = convert_hf(options);
+    CHECK(done.paths == planned.paths);
+    CHECK(std::filesystem::file_size(done.paths[0]) == planned.n_bytes);
+    CHECK(n_files(options.output) == 1);
+    CHECK(done.paths[0].find("-Q4_K_M.gguf") != std::string::npos);
+}
+
+TEST_CASE("output: names by the GGUF convention") {
+    CHECK(file_name("LLaDA-8B-Instruct", "8.0B", "F16") == "LLaDA-8B-Instruct-F16.gguf");
+    CHECK(file_name("My model", "656K", "Q4_K_M") == "My-model-656K-Q4_K_M.gguf");
+    CHECK(file_name("mixtral-8x7B", "8x7B", "Q8_0") == "mixtral-8x7B-Q8_0.gguf");
+    CHECK(file_name("../../etc/passwd", "", "F16").find('/') == std::string::npos);
+    PlannedTensor common;
+    common.n_rows         = 1000;
+    common.n_cols         = 1000;
+    PlannedTensor experts = common;
+    experts.n_rows        = 8000;
+    experts.n_dims        = 3;
+    experts.n_last        = 8;
+    CHECK(size_label({common}) == "1.0M");
+    CHECK(size_label({common, experts}) == "8x2.0M");
+}
+
+TEST_CASE("output: verification measures the error of the type") {
+    ConvertOptions options;
+    options.input         = random_gguf("dream:E=256,L=2,H=4,HKV=2,V=300");
+    options.output        = temp_dir() + "/q.gguf";
+    options.verify        = true;
+    options.verify_logits = true;
+    // a uniform quantiser of b bits has an error of about 4^-b; Q8_0 has 8, Q4_0 4
+    for (const auto & [outtype, at_least, at_most] :
+         {std::make_tuple(OutType::q8_0, 1e-6, 1e-4), std::make_tuple(OutType::q4_0, 1e-3, 3e-2)}) {
+        options.outtype            = outtype;
+        options.force              = true;
+        const ConvertResult result = convert_hf(options);
+        REQUIRE_FALSE(result.errors.empty());
+        CHECK(result.errors.front().nmse > at_least);
+        CHECK(result.errors.front().nmse < at_most);
+        CHECK(result.errors.back().nmse == 0); // norms
+        REQUIRE(result.logits);
+        CHECK(result.logits->nmse > 0);
+        CHECK(result.logits->nmse < 10 * at_most);
+        CHECK(result.logits->n_agree <= result.logits->n_rows);
+    }
+    CHECK(n_files(std::filesystem::path(options.output).parent_path()) == 1); // the source's precision is gone again
+}
+
+TEST_CASE("output: FP8 weights with their scales") {
+    HfDir             dir  = tiny_checkpoint("LlamaForCausalLM");
+    const std::string name = "model.layers.0.mlp.down_proj.weight"; // [32, 64]
+    HfTensor &        down = dir.tensor(name);
+    down.dtype             = "F8_E4M3";
+    for (size_t i = 0; i < down.values.size(); ++i) {
+        down.values[i] = static_cast<float>(i % 3 == 0 ? 0x38 : i % 3 == 1 ? 0xc4 : 0x01); // 1, -3, 2^-9
+    }
+    const auto expected = [&](size_t i, float scale) {
+        return scale * (i % 3 == 0 ? 1.0F : i % 3 == 1 ? -3.0F : std::ldexp(1.0F, -9));
+    };
+    ConvertOptions options;
+    options.output  = temp_dir() + "/out.gguf";
+    options.outtype = OutType::f32;
+    options.verify  = true;
+    SUBCASE("in blocks") {
+        dir.config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {16, 32}}};
+        dir.tensors.push_back({name + "_scale_inv", {2, 2}, {1, 2, 3, 4}, "F32"});
+        options.input = dir.write();
+        convert_hf(options);
+        const std::vector<float> values = floats(GgufFile::open(options.output), "blk.0.ffn_down.weight");
+        for (size_t i = 0; i < values.size(); ++i) {
+            const size_t block = i / 64 / 16 * 2 + i % 64 / 32;
+            REQUIRE(values[i] == expected(i, static_cast<float>(block + 1)));
+        }
+    }
+    SUBCASE("one for all") {
+        dir.tensors.push_back({name + "_scale", {1}, {0.5F}, "BF16"});
+        options.input = dir.write();
+        convert_hf(options);
+        const std::vector<float> values = floats(GgufFile::open(options.output), "blk.0.ffn_down.weight");
+        for (size_t i = 0; i < values.size(); ++i) {
+            REQUIRE(values[i] == expected(i, 0.5F));
+        }
+    }
+    SUBCASE("one a row") {
+        std::vector<float> scales(32, 2.0F);
+        scales[5] = 8.0F;
+        dir.tensors.push_back({name + "_scale", {32, 1}, scales, "F32"});
+        options.input = dir.write();
+        convert_hf(options);
+        const std::vector<float> values = floats(GgufFile::open(options.output), "blk.0.ffn_down.weight");
+        for (size_t i = 0; i < values.size(); ++i) {
+            REQUIRE(values[i] == expected(i, i / 64 == 5 ? 8.0F : 2.0F));
+        }
+    }
+    SUBCASE("without") {
+        options.input = dir.write();
+        CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("without its scales"), Error);
+    }
+    SUBCASE("of another shape") {
+        dir.tensors.push_back({name + "_scale", {3}, {1, 1, 1}, "F32"});
+        options.input = dir.write();
+        CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("fits neither"), Error);
+    }
+}
+
+TEST_CASE("output: importance matrices of the older format, and broken ones") {
+    const std::string path   = temp_dir() + "/imatrix.dat";
+    const auto        number = [](int32_t value) { return std::string(reinterpret_cast<const char *>(&value), 4); };
+    const float       sums[] = {2, 4, 8};
+    std::string       bytes  = number(1) + number(3) + "abc" + number(2) + number(3);
+    bytes.append(reinterpret_cast<const char *>(sums), sizeof(sums));
+    write_file(path, bytes);
+
+    PlannedTensor tensor;
+    tensor.name   = "abc";
+    tensor.n_cols = 3;
+    tensor.n_rows = 1;
+    tensor.type   = GGML_TYPE_Q4_0;
+
+    const Imatrix matrix = Imatrix::load(path);
+    const float * values = matrix.find(tensor);
+    REQUIRE(values != nullptr);
+    CHECK(values[0] == 1);
+    CHECK(values[2] == 4);
+    tensor.n_cols = 4;
+    CHECK_THROWS_WITH_AS(matrix.find(tensor), doctest::Contains("has 3 values, the model's needs 4"), Error);
+    tensor.name = "other";
+    CHECK(matrix.find(tensor) == nullptr);
+
+    for (size_t n = 1; n < bytes.size(); ++n) {
+        write_file(path, bytes.substr(0, n));
+        CHECK_THROWS_AS(Imatrix::load(path), Error);
+    }
+    const float bad[] = {NAN, 1, 1};
+    std::memcpy(bytes.data() + bytes.size() - sizeof(bad), bad, sizeof(bad));
+    write_file(path, bytes);
+    CHECK_THROWS_WITH_AS(Imatrix::load(path), doctest::Contains("NaN or infinite"), Error);
+
+    ConvertOptions options;
+    options.input   = random_gguf("llama:E=64,L=1,H=4,V=300");
+    options.output  = temp_dir() + "/out.gguf";
+    options.outtype = OutType::q4_0;
+    options.imatrix = options.input;
+    CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("not an importance matrix"), Error);
+}
