@@ -25,11 +25,11 @@ head "The prompt"
 printf '%s\n' "$prompt"
 
 head "1. buoy-mdm, a diffusion model, answers"
-echo "All 16 positions begin as masks (_). Each step writes the one it is surest of; ∎ marks the end of the text."
+echo "All 16 positions begin as masks (░ or _). Each step writes the one it is surest of; ∎ marks the end of the text."
 "$bin/llama-diffusion-cli" -m buoy-mdm -p "$prompt" -n 16 --temp 0 --no-perf --diffusion-visual --attn-dump "$out/mdm.npz" --force
 
 head "2. buoy-arm, its autoregressive twin, answers"
-echo "Same size, same training text, but it writes from left to right and sees only what stands before."
+echo "Same size, same corpus, but it writes from left to right and sees only what stands before."
 "$bin/llama-diffusion-cli" -m buoy-arm -p "$prompt" -n 16 --temp 0 --no-perf --attn-dump "$out/arm.npz" --force
 
 head "3. buoy-mdm tells a story"
@@ -51,9 +51,11 @@ echo "In large diffusion models they are reported to float. Look at the last col
 echo
 "$bin/llama-attention" floating "$out/mdm.npz"
 "$bin/llama-attention" temporal "$out/mdm.npz" --svg "$out/temporal.svg" --png "$out/temporal.png" > "$out/temporal.txt"
+"$bin/llama-attention" report "$out/mdm.npz" "$out/arm.npz" -o "$out/report.html" --force > /dev/null
 
 head "To go on"
 cat <<END
+$out/report.html     open it in a browser: both answers, and where each token looked
 $out/temporal.svg    attention by position and step, a picture
 $out/absorption.svg  the table of 5 as a picture
 $out/mdm.npz         the recording, numpy.load opens it
