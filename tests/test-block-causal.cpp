@@ -123,6 +123,8 @@ TEST_CASE("a prompt that begins with what is stored computes the rest only") {
         CHECK(turn.stored.size() >= 40);
         CHECK(std::equal(turn.stored.begin(), turn.stored.end(), turn.sequence.begin()));
         CHECK((!blocks || turn.stored.size() % 8 == 0));
+        params.stored = turn.stored; // a prompt of whole blocks, and all of it stored
+        CHECK(generate(*engine, first, params).tokens == turn.tokens);
 
         std::vector<int32_t> second = turn.sequence; // what was said, and a new question
         const auto           more   = random_tokens(9, 256, 5);

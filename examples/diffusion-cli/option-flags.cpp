@@ -79,11 +79,11 @@ void add_sampling_flags(FlagTable & table, Options & o) {
         g.logit_bias[id]      = bias;
     };
     table.group("Sampling");
-    Flag & n_predict = table.number("-n, --n-predict, --predict", "N", g.n_predict, {0, whole_max},
-                                    "tokens to generate after the prompt; -1: as many as fit into the context; "
-                                    "--infill generates as many as its gaps say");
-    n_predict.with_env("LLAMA_ARG_N_PREDICT");
-    also_takes(n_predict, g.n_predict, {{"-1", -1}});
+    table
+        .number("-n, --n-predict, --predict", "N", g.n_predict, {-1, whole_max},
+                "tokens to generate after the prompt; -1: as many as fit into the context; "
+                "--infill generates as many as its gaps say")
+        .with_env("LLAMA_ARG_N_PREDICT");
     table.number("-s, --seed", "N", o.seed, {-1, 9e18}, "seed of the random numbers; -1 draws one and tells it")
         .with_env("LLAMA_ARG_SEED");
     table.number("--temp, --temperature", "T", g.temperature, {0, 1000}, "temperature; 0 takes the most likely token")

@@ -35,9 +35,11 @@ Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const Gener
     output_     = choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
     // of what is stored, whole blocks of the same tokens stay exact; guidance hides the prompt, which is another one then
     if (block_length > 0 && params.cfg_scale == 0.0f) {
-        const auto same = std::mismatch(params.stored.begin(), params.stored.end(), tokens_.begin(),
-                                        tokens_.begin() + std::min(first_, end())); // masks are never stored
-        n_stored_       = static_cast<int32_t>(same.first - params.stored.begin()) / block_length * block_length;
+        const auto    same   = std::mismatch(params.stored.begin(), params.stored.end(), tokens_.begin(),
+                                             tokens_.begin() + std::min(first_, end())); // masks are never stored
+        const int32_t n_same = static_cast<int32_t>(same.first - params.stored.begin());
+        // with a shift, the row before the first mask has to be computed, as it predicts it
+        n_stored_ = std::min(n_same, traits_.shift ? std::max(first_ - 1, 0) : first_) / block_length * block_length;
     }
     engine_.kv_truncate(n_stored_);
 }

@@ -1,6 +1,7 @@
 #include "io/size-text.h"
 
 #include <array>
+#include <cmath>
 #include <locale>
 #include <sstream>
 
@@ -14,6 +15,9 @@ std::string size_text(uint64_t bytes) {
     while (value >= 1024.0 && unit + 1 < units.size()) {
         value /= 1024.0;
         unit++;
+    }
+    if (unit > 0) {
+        value = std::ceil(value * 10.0) / 10.0; // a limit or a need is never told too small
     }
     std::ostringstream out;
     out.imbue(std::locale::classic());

@@ -117,8 +117,9 @@ def read_gguf(path):
             dims = [cursor.number(_U64) for _ in range(n_dims)]
             kind, offset = cursor.number(_U32), cursor.number(_U64)
             found.append((name, tuple(reversed(dims)), _NAMES.get(kind, f"type {kind}"), offset))
-        alignment = int(keys.get("general.alignment", 32))
-        if alignment <= 0:
-            raise GgufError(f"{path}: general.alignment is {alignment}")
+        alignment = keys.get("general.alignment", 32)
+        if not isinstance(alignment, (int, np.integer)) or alignment <= 0:
+            raise GgufError(f"{path}: general.alignment is {alignment!r}")
+        alignment = int(alignment)
         begin = -(-cursor.at // alignment) * alignment
     return Gguf(str(path), version, keys, {t[0]: Tensor(t[0], t[1], t[2], begin + t[3]) for t in found})
