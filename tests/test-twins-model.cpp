@@ -187,7 +187,7 @@ TEST_CASE("a longer canvas and other blocks give the same answers") {
     }
 }
 
-// models/README.md has 18 and more of 20; the rest is for processors that round differently
+// A bar for these 20 requests alone, with room for processors that round differently; models/README.md has 100 others
 TEST_CASE("both twins tell grammatical stories") {
     GenerateParams params;
     params.n_predict = 64;
