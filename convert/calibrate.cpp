@@ -4,6 +4,7 @@
 #include "buoy/error.h"
 #include "buoy/vocab.h"
 #include "engine/ggml-engine.h"
+#include "hf-config.h"
 #include "imatrix-collector.h"
 #include "io/json-file.h"
 #include "io/printable.h"
@@ -13,6 +14,7 @@
 #include <cmath>
 #include <filesystem>
 #include <numeric>
+#include <sstream>
 
 namespace buoy {
 
@@ -23,6 +25,34 @@ struct Run {
     std::unique_ptr<Engine>  engine;
     std::vector<MaskedChunk> chunks;
 };
+
+// A line each: {"prompt": …, "answer": …}, as the model's chat template puts them.
+std::vector<MaskedChunk> read_answers(const CalibrateOptions & options, const Vocab & vocab, const Traits & traits) {
+    std::vector<MaskedChunk> chunks;
+    std::istringstream       lines(load_text(options.text));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.empty() || (options.n_max > 0 && static_cast<int32_t>(chunks.size()) == options.n_max)) {
+            continue;
+        }
+        const HfJson pair(printable(options.text), parse_json(line, printable(options.text)));
+        const auto   prompt = pair.json().is_object() ? pair.find_string({"prompt"}) : std::nullopt;
+        const auto   answer = pair.json().is_object() ? pair.find_string({"answer"}) : std::nullopt;
+        if (!prompt || !answer) {
+            fail(printable(options.text), ": a line without a prompt or an answer");
+        }
+        std::vector<int32_t>       tokens   = vocab.has_chat_template() ? vocab.encode_chat({{"user", *prompt}}, true)
+                                                                        : vocab.encode(*prompt, true, false);
+        const size_t               n_prompt = tokens.size();
+        const std::vector<int32_t> rest     = vocab.encode(*answer, false, false);
+        tokens.insert(tokens.end(), rest.begin(), rest.end());
+        if (tokens.size() > static_cast<size_t>(options.n_chunk)) {
+            fail(printable(options.text), ": a prompt and answer of ", tokens.size(), " tokens, a chunk has ",
+                 options.n_chunk);
+        }
+        chunks.push_back(mask_answer(std::move(tokens), n_prompt, traits, options.seed + chunks.size()));
+    }
+    return chunks;
+}
 
 Run prepare(const CalibrateOptions & options, bool use_kernels) {
     if (options.n_chunk < 2) {
@@ -37,15 +67,19 @@ Run prepare(const CalibrateOptions & options, bool use_kernels) {
     params.n_ctx     = options.n_chunk;
     params.n_threads = options.n_threads;
 
-    const std::vector<int32_t> tokens = Vocab::load(options.model).encode(load_text(options.text), true, false);
+    const Vocab vocab = Vocab::load(options.model);
+    Run         run;
+    if (std::filesystem::path(options.text).extension() == ".jsonl") {
+        run.engine = load_engine(model, params);
+        run.chunks = read_answers(options, vocab, run.engine->info().traits);
+        return run;
+    }
+    const std::vector<int32_t> tokens = vocab.encode(load_text(options.text), true, false);
     if (tokens.size() < 2) {
         fail(printable(options.text), ": ", tokens.size(), " tokens, expected 2 or more");
     }
-    Run           run;
-    const int32_t n_train = [&] {
-        run.engine = load_engine(model, params);
-        return run.engine->info().n_ctx_train;
-    }();
+    run.engine            = load_engine(model, params);
+    const int32_t n_train = run.engine->info().n_ctx_train;
     const int32_t n_chunk = n_train > 1 ? std::min(options.n_chunk, n_train) : options.n_chunk;
     run.chunks            = mask_text(tokens, run.engine->info().traits, n_chunk, options.n_max, options.seed);
     return run;

@@ -39,41 +39,53 @@ std::optional<Imatrix> load_imatrix(const ConvertOptions & options, ConvertInput
     return matrix;
 }
 
-// A matrix that knows none of the model's tensors is another model's.
+// A matrix that knows none of the model's tensors is another model's. Embedding and head are never in it: nothing is multiplied
+// with the one, and the other has every row.
 void check_imatrix(const Imatrix & matrix, const std::vector<PlannedTensor> & tensors, const LogCallback & log) {
-    size_t n_quantised = 0;
-    size_t n_known     = 0;
+    size_t      n_quantised = 0;
+    size_t      n_known     = 0;
+    std::string missing;
     for (const PlannedTensor & tensor : tensors) {
-        n_quantised += ggml_is_quantized(tensor.type) ? 1 : 0;
-        n_known += matrix.find(tensor) != nullptr ? 1 : 0;
+        const bool quantised = ggml_is_quantized(tensor.type);
+        const bool known     = matrix.find(tensor) != nullptr;
+        n_quantised += quantised ? 1 : 0;
+        n_known += known ? 1 : 0;
+        if (quantised && !known && missing.empty() && tensor.name.compare(0, 4, "blk.") == 0) {
+            missing = tensor.name;
+        }
     }
     if (n_quantised > 0 && n_known == 0) {
         fail(printable(matrix.path()), ": knows none of the model's ", n_quantised, " quantised tensors");
     }
     if (log) {
-        log(LogLevel::info, concat("importance matrix: ", n_known, " of ", n_quantised, " quantised tensors"));
+        const std::string known =
+            concat(printable(matrix.path()), ": knows ", n_known, " of ", n_quantised, " quantised tensors");
+        log(missing.empty() ? LogLevel::info : LogLevel::warn,
+            missing.empty() ? known : concat(known, ", not ", printable(missing), ": is it another model's?"));
     }
 }
 
 // Refuses before the work what would be refused after it.
-void check_targets(const ConvertOptions & options, const std::vector<OutputFile> & files) {
+void check_targets(const std::vector<std::string> & read, const std::vector<OutputFile> & files) {
     std::error_code error;
     for (const OutputFile & file : files) {
-        if (fs::equivalent(file.path, options.input, error)) {
-            fail(printable(file.path), ": input and output are the same file");
+        for (const std::string & path : read) {
+            if (fs::equivalent(file.path, path, error)) {
+                fail(printable(file.path), ": is read, so it can't be the output");
+            }
         }
     }
 }
 
 // The input's own precision as a file beside the output, for as long as it takes.
-LogitsError verify_logits(const std::string & path, ConvertInput input, int n_threads) {
+LogitsError verify_logits(const std::string & path, ConvertInput input, WriteOptions write) {
     for (PlannedTensor & tensor : input.tensors) {
         tensor.type = tensor.n_dims == 1 ? GGML_TYPE_F32 : tensor.source_type();
     }
     const std::string exact = path + ".source";
-    WriteOptions      write;
-    write.force     = true;
-    write.n_threads = n_threads;
+    write.force             = false; // whose file is it?
+    write.imatrix           = nullptr;
+    write_output(plan_output(input, exact, 0), input.tensors, write);
     struct Remove {
         const std::string & path;
         ~Remove() {
@@ -81,8 +93,7 @@ LogitsError verify_logits(const std::string & path, ConvertInput input, int n_th
             fs::remove(path, error);
         }
     } const remove{exact};
-    write_output(plan_output(input, exact, 0), input.tensors, write);
-    return compare_logits(exact, path, n_threads);
+    return compare_logits(exact, path, write.n_threads);
 }
 
 ConvertResult convert(const ConvertOptions & options) {
@@ -98,7 +109,10 @@ ConvertResult convert(const ConvertOptions & options) {
         check_imatrix(*imatrix, input.tensors, options.log);
     }
     const std::vector<OutputFile> files = plan_output(input, output_path(options, input), options.split_max);
-    check_targets(options, files);
+    if (imatrix) {
+        input.files.push_back(options.imatrix);
+    }
+    check_targets(input.files, files);
 
     ConvertResult result;
     for (const OutputFile & file : files) {
@@ -123,7 +137,7 @@ ConvertResult convert(const ConvertOptions & options) {
         result.errors = verify_tensors(files.front().path, input.tensors, write.n_threads);
     }
     if (options.verify_logits) {
-        result.logits = verify_logits(files.front().path, std::move(input), write.n_threads);
+        result.logits = verify_logits(files.front().path, std::move(input), write);
     }
     return result;
 }
@@ -138,7 +152,11 @@ ConvertInput open_input(const std::string & path, const QuantMix & mix, const Lo
     if (!fs::exists(path, error)) {
         fail(printable(path), ": not a directory with a Hugging Face checkpoint, nor a file");
     }
-    return fs::path(path).extension() == ".bin" ? open_llama2c(path, mix) : open_gguf(path, mix, log);
+    const std::string extension = fs::path(path).extension().string();
+    if (extension == ".safetensors" || extension == ".json") {
+        fail(printable(path), ": one file of a checkpoint; the input is the directory it lies in");
+    }
+    return extension == ".bin" ? open_llama2c(path, mix) : open_gguf(path, mix, log);
 }
 
 ConvertResult convert_hf(const ConvertOptions & options) {

@@ -69,6 +69,7 @@ ConvertInput open_gguf(const std::string & path, const QuantMix & mix, const Log
         fail(printable(path), ": no tensors, nothing to convert");
     }
     input.model = mix_model(*file);
+    input.files = file->paths();
     input.header.copy_keys(file->paths().front());
     input.header.set("general.quantization_version", static_cast<uint32_t>(GGML_QNT_VERSION));
     input.header.set("general.file_type", mix.file_type);

@@ -31,6 +31,11 @@ ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCal
     set_tokenizer(input.header, tokenizer);
 
     std::error_code error;
+    for (const fs::directory_entry & entry : fs::directory_iterator(dir, error)) {
+        if (entry.path().extension() != ".gguf") { // an earlier output
+            input.files.push_back(entry.path().string());
+        }
+    }
     input.name       = printable(fs::weakly_canonical(dir, error).filename().string());
     input.size_label = size_label(input.tensors);
     input.tokenizer  = tokenizer.file;

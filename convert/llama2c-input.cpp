@@ -178,6 +178,7 @@ ConvertInput open_llama2c(const std::string & path, const QuantMix & mix) {
     const Sizes       sizes     = read_sizes(*file);
     const std::string tokenizer = (fs::path(path).parent_path() / "tokenizer.bin").string();
     ConvertInput      input;
+    input.files      = {path, tokenizer};
     input.tensors    = plan(file, sizes);
     input.name       = printable(fs::path(path).stem().string());
     input.size_label = size_label(input.tensors);

@@ -10,12 +10,19 @@ namespace {
 // The same on every platform, unlike the standard's distributions.
 double uniform(std::mt19937_64 & random) { return static_cast<double>(random() >> 11) * 0x1.0p-53; }
 
-void hide(MaskedChunk & chunk, const Traits & traits, std::mt19937_64 & random) {
+// Hides tokens from position `from` on; an autoregressive model is asked for all of them.
+void hide(MaskedChunk & chunk, int32_t from, const Traits & traits, std::mt19937_64 & random) {
     const auto n     = static_cast<int32_t>(chunk.tokens.size());
     double     share = 0;
-    for (int32_t i = 0; i < n; ++i) {
-        const bool first = traits.block_length > 0 ? i % traits.block_length == 0 : i == 0;
-        if (first) {
+    for (int32_t i = from; i < n; ++i) {
+        if (!traits.is_diffusion()) {
+            if (i > 0) {
+                chunk.hidden.push_back(i);
+                chunk.targets.push_back(chunk.tokens[static_cast<size_t>(i)]);
+            }
+            continue;
+        }
+        if (i == from || (traits.block_length > 0 && i % traits.block_length == 0)) {
             share = 1 - uniform(random); // never 0
         }
         if (uniform(random) < share && (i > 0 || !traits.shift)) { // no row predicts a shifted model's first token
@@ -41,17 +48,18 @@ std::vector<MaskedChunk> mask_text(const std::vector<int32_t> & tokens, const Tr
         MaskedChunk chunk;
         chunk.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
                             tokens.begin() + static_cast<std::ptrdiff_t>(end));
-        if (traits.is_diffusion()) {
-            hide(chunk, traits, random);
-        } else {
-            for (size_t i = 1; i < chunk.tokens.size(); ++i) {
-                chunk.hidden.push_back(static_cast<int32_t>(i));
-                chunk.targets.push_back(chunk.tokens[i]);
-            }
-        }
+        hide(chunk, 0, traits, random);
         chunks.push_back(std::move(chunk));
     }
     return chunks;
+}
+
+MaskedChunk mask_answer(std::vector<int32_t> tokens, size_t n_prompt, const Traits & traits, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    MaskedChunk     chunk;
+    chunk.tokens = std::move(tokens);
+    hide(chunk, static_cast<int32_t>(n_prompt), traits, random);
+    return chunk;
 }
 
 } // namespace buoy

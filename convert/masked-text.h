@@ -20,4 +20,7 @@ struct MaskedChunk {
 std::vector<MaskedChunk> mask_text(const std::vector<int32_t> & tokens, const Traits & traits, int32_t n_chunk,
                                    int32_t n_max, uint64_t seed);
 
+// One conversation: the prompt stays, of the answer, from token n_prompt on, a share is hidden as above.
+MaskedChunk mask_answer(std::vector<int32_t> tokens, size_t n_prompt, const Traits & traits, uint64_t seed);
+
 } // namespace buoy

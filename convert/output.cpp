@@ -50,11 +50,23 @@ public:
         return free;
     }
 
-    std::vector<char> finish() { return pending_.valid() ? pending_.get() : std::vector<char>(); }
+    std::vector<char> finish() {
+        if (pending_.valid()) {
+            spare_ = pending_.get();
+        }
+        return std::move(spare_);
+    }
+
+    void pad(uint64_t size) {
+        const std::vector<char> zeros(static_cast<size_t>(size));
+        spare_ = finish();
+        file_.write(zeros.data(), zeros.size());
+    }
 
 private:
     PendingFile &                  file_;
     std::future<std::vector<char>> pending_;
+    std::vector<char>              spare_; // large buffers are costly to get again and again
 };
 
 void report_health(const PlannedTensor & tensor, const TensorHealth & health, const LogCallback & log) {
@@ -120,8 +132,9 @@ void write_output(const std::vector<OutputFile> & files, const std::vector<Plann
     }
     pending.front()->expect_size(n_total);
 
-    uint64_t   n_done  = 0;
-    const auto advance = [&](uint64_t size) {
+    std::vector<char> buffer;
+    uint64_t          n_done  = 0;
+    const auto        advance = [&](uint64_t size) {
         n_done += size;
         if (options.progress && !options.progress(n_done, n_total)) {
             fail_runtime(printable(files.front().path), ": cancelled");
@@ -134,13 +147,14 @@ void write_output(const std::vector<OutputFile> & files, const std::vector<Plann
         for (size_t t = files[i].first; t < files[i].end; ++t) {
             const PlannedTensor & tensor  = tensors[t];
             const float *         weights = options.imatrix == nullptr ? nullptr : options.imatrix->find(tensor);
-            const TensorHealth health = stream_tensor(tensor, weights, options.n_threads, [&](std::vector<char> piece) {
-                const size_t      size = piece.size();
-                std::vector<char> free = writer.write(std::move(piece));
-                advance(size);
-                return free;
-            });
-            writer.write(std::vector<char>(padded(tensor.n_bytes()) - tensor.n_bytes()));
+            const TensorHealth    health =
+                stream_tensor(tensor, weights, options.n_threads, buffer, [&](std::vector<char> piece) {
+                    const size_t      size = piece.size();
+                    std::vector<char> free = writer.write(std::move(piece));
+                    advance(size);
+                    return free;
+                });
+            writer.pad(padded(tensor.n_bytes()) - tensor.n_bytes());
             report_health(tensor, health, options.log);
         }
         writer.finish();

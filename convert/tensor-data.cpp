@@ -102,8 +102,8 @@ void for_pieces(const PlannedTensor &                                           
 }
 
 // Where input and output are the same bytes, they are only looked at.
-TensorHealth copy_tensor(const PlannedTensor & tensor, int n_threads, const PieceSink & sink) {
-    std::vector<char>    buffer;
+TensorHealth copy_tensor(const PlannedTensor & tensor, int n_threads, std::vector<char> & buffer,
+                         const PieceSink & sink) {
     std::vector<int64_t> bad(static_cast<size_t>(n_threads));
     for_pieces(tensor, [&](const TensorSource & part, int64_t first, int64_t n, int64_t) {
         const size_t row = part.row_size(tensor.n_cols);
@@ -149,25 +149,25 @@ void split_work(int64_t n, int n_threads, const std::function<void(int, int64_t,
     }
 }
 
-TensorHealth stream_tensor(const PlannedTensor & tensor, const float * imatrix, int n_threads, const PieceSink & sink) {
+TensorHealth stream_tensor(const PlannedTensor & tensor, const float * imatrix, int n_threads,
+                           std::vector<char> & buffer, const PieceSink & sink) {
     if (tensor.parts.empty()) {
         const auto * bytes = reinterpret_cast<const char *>(tensor.values.data());
         sink(std::vector<char>(bytes, bytes + tensor.values.size() * sizeof(float)));
         return {};
     }
     if (tensor.type == tensor.source_type() && tensor.n_group == 0 && !tensor.parts.front().scales) {
-        return copy_tensor(tensor, n_threads, sink);
+        return copy_tensor(tensor, n_threads, buffer, sink);
     }
     const size_t              row_from = tensor.parts.front().row_size(tensor.n_cols);
     const size_t              row_to   = ggml_row_size(tensor.type, tensor.n_cols);
     const int64_t             n_matrix = tensor.n_rows / tensor.n_last; // rows that share an importance
     std::vector<char>         raw;
-    std::vector<char>         done;
     std::vector<RowConverter> converters(static_cast<size_t>(n_threads), RowConverter(tensor));
 
     for_pieces(tensor, [&](const TensorSource & part, int64_t first, int64_t n, int64_t at) {
         raw.resize(static_cast<size_t>(n) * row_from);
-        done.resize(static_cast<size_t>(n) * row_to);
+        buffer.resize(static_cast<size_t>(n) * row_to);
         part.read(first, n, tensor.n_cols, raw.data());
         split_work(n, raw.size() < (1 << 16) ? 1 : n_threads, [&](int t, int64_t row, int64_t end) {
             for (; row < end; ++row) {
@@ -175,10 +175,10 @@ TensorHealth stream_tensor(const PlannedTensor & tensor, const float * imatrix, 
                 converters[static_cast<size_t>(t)].convert(
                     part, raw.data() + static_cast<size_t>(from) * row_from, first + from,
                     imatrix == nullptr ? nullptr : imatrix + (at + row) / n_matrix * tensor.n_cols,
-                    done.data() + static_cast<size_t>(row) * row_to);
+                    buffer.data() + static_cast<size_t>(row) * row_to);
             }
         });
-        done = sink(std::move(done));
+        buffer = sink(std::move(buffer));
     });
 
     TensorHealth health;

@@ -178,6 +178,26 @@ TEST_CASE("imatrix: masks are drawn by seed, at every ratio, and never where no 
     CHECK(mask_text({1, 2, 3}, traits, 64, 0, 3).size() == 1);
 }
 
+TEST_CASE("loss: of prompts and answers only answers are hidden") {
+    Traits traits;
+    traits.attention        = AttentionKind::full;
+    traits.mask_id          = 250;
+    const MaskedChunk chunk = mask_answer(std::vector<int32_t>(100, 7), 60, traits, 1);
+    CHECK_FALSE(chunk.hidden.empty());
+    CHECK(chunk.hidden.front() >= 60);
+    CHECK(chunk.tokens[59] == 7);
+
+    CalibrateOptions options = options_for("llada:E=64,L=1,H=4,V=300");
+    options.n_chunk          = 64;
+    options.text += ".jsonl";
+    write_file(options.text, "{\"prompt\": \"one two\", \"answer\": \"three four five\"}\n");
+    CHECK(measure_loss(options).n_hidden <= 15);
+    write_file(options.text, "{\"prompt\": \"one two\"}\n");
+    CHECK_THROWS_WITH_AS(measure_loss(options), doctest::Contains("without a prompt or an answer"), Error);
+    write_file(options.text, "[]\n");
+    CHECK_THROWS_AS(measure_loss(options), Error);
+}
+
 TEST_CASE("imatrix, loss: what can't be done is said") {
     CalibrateOptions options = options_for("llada:E=64,L=1,H=4,V=300");
     CHECK(measure_loss(options).loss > std::log(300.0) - 2); // random weights know nothing

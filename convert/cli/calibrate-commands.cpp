@@ -11,7 +11,9 @@ namespace {
 
 void add_common(CLI::App & app, CalibrateOptions & options) {
     app.add_option("-m,--model", options.model, "GGUF file")->required();
-    app.add_option("-f,--file", options.text, "text to run it over")->required();
+    app.add_option("-f,--file", options.text,
+                   "text to run it over; .jsonl: lines of {\"prompt\", \"answer\"}, of which answers are hidden")
+        ->required();
     app.add_option("-c,--chunk", options.n_chunk, "tokens at a time, at most the model's context")
         ->check(CLI::Range(2, 1 << 20))
         ->capture_default_str();

@@ -69,7 +69,8 @@ int convert_command(int argc, char ** argv) {
     app.add_option("--split-max-size", split_max, "several files of at most this size (500M, 2G)");
     app.add_flag("--dry-run", options.dry_run, "print what would be written, write nothing");
     app.add_flag("--verify", options.verify, "read the output again and compare it with the input");
-    app.add_flag("--verify-logits", options.verify_logits, "run the input's precision and the output and compare");
+    app.add_flag("--verify-logits", options.verify_logits,
+                 "run the input's precision, written beside the output meanwhile, and the output and compare");
     app.add_option("-t,--threads", options.n_threads, "threads, 0: one per core")->check(CLI::Range(0, 1024));
     app.add_flag("--force", options.force, "replace an existing output");
     app.add_flag("-v,--verbose", verbose, "name every tensor");
@@ -85,6 +86,10 @@ int convert_command(int argc, char ** argv) {
         const ConvertResult result = convert_hf(options);
         if (options.dry_run || verbose) {
             print_plan(result);
+        } else {
+            for (const std::string & path : result.paths) {
+                std::printf("%s\n", path.c_str());
+            }
         }
         if (options.verify && !options.dry_run) {
             print_errors(result);

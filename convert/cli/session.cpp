@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <unistd.h>
 
 namespace buoy {
@@ -43,6 +44,10 @@ int Session::run(CLI::App & app, int argc, char ** argv, const std::function<voi
         line_.clear();
         std::fprintf(stderr, "error: %s\n", e.what());
         return interrupted != 0 ? 130 : e.kind() == ErrorKind::request ? 1 : 2;
+    } catch (const std::exception & e) { // memory, threads
+        line_.clear();
+        std::fprintf(stderr, "error: %s\n", e.what());
+        return 2;
     }
 }
 
