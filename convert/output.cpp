@@ -99,15 +99,17 @@ GgufWriter header_of(const ConvertInput & input, size_t i, const std::vector<Out
 } // namespace
 
 std::vector<OutputFile> plan_output(const ConvertInput & input, const std::string & path, uint64_t split_max) {
+    constexpr uint64_t      other_keys = 512; // of a further file: which one it is; and what pads a header
     std::vector<OutputFile> files(1);
-    uint64_t                size = 0;
+    uint64_t                size = input.header.copy().bytes().size() + other_keys;
     for (size_t t = 0; t < input.tensors.size(); ++t) {
         const uint64_t n_bytes = padded(input.tensors[t].n_bytes());
-        if (split_max > 0 && size > 0 && size + n_bytes > split_max) {
+        const uint64_t n_info  = input.tensors[t].name.size() + 64; // its entry in the header
+        if (split_max > 0 && files.back().end > files.back().first && size + n_bytes + n_info > split_max) {
             files.push_back({"", {}, t, t, 0});
-            size = 0;
+            size = other_keys;
         }
-        size += n_bytes;
+        size += n_bytes + n_info;
         files.back().end = t + 1;
         files.back().n_bytes += n_bytes;
     }

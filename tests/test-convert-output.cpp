@@ -66,7 +66,50 @@ TEST_CASE("output: a GGUF file converted to its own type keeps every value") {
 
     options.output = input;
     options.force  = true;
-    CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("the same file"), Error);
+    CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("is read, so it can't be the output"), Error);
+}
+
+TEST_CASE("output: nothing that is read is replaced, and nobody's file is taken for our own") {
+    const std::string dir   = temp_dir();
+    const std::string input = random_gguf("llada:E=64,L=3,H=4,V=300");
+    ConvertOptions    options;
+    options.input             = input;
+    options.output            = dir + "/part.gguf";
+    options.outtype           = OutType::f32;
+    options.split_max         = 100000;
+    const ConvertResult split = convert_hf(options);
+    REQUIRE(split.paths.size() > 2);
+    const auto check_refused = [&](const std::string & from, const std::string & to) {
+        const auto size   = std::filesystem::file_size(to);
+        options.input     = from;
+        options.output    = to;
+        options.split_max = 0;
+        options.force     = true;
+        CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("is read, so it can't be the output"), Error);
+        CHECK(std::filesystem::file_size(to) == size);
+    };
+    check_refused(split.paths[0], split.paths[1]);
+    const std::string hf = tiny_checkpoint("LLaDAModelLM").write();
+    check_refused(hf, hf + "/model.safetensors");
+    check_refused(hf, hf + "/config.json");
+
+    options.input         = input;
+    options.output        = dir + "/checked.gguf";
+    options.force         = false;
+    options.verify_logits = true;
+    std::filesystem::copy_file(input, options.output + ".source");
+    CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains(".source"), Error);
+    CHECK(std::filesystem::file_size(options.output + ".source") == std::filesystem::file_size(input));
+}
+
+TEST_CASE("output: one file of a checkpoint is no input") {
+    const std::string hf = tiny_checkpoint("LLaDAModelLM").write();
+    ConvertOptions    options;
+    options.output = temp_dir() + "/out.gguf";
+    for (const char * name : {"/model.safetensors", "/config.json"}) {
+        options.input = hf + name;
+        CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("the directory it lies in"), Error);
+    }
 }
 
 TEST_CASE("output: split files load here and in libllama, and hold what one file holds") {
@@ -83,6 +126,15 @@ TEST_CASE("output: split files load here and in libllama, and hold what one file
     const ConvertResult result  = convert_hf(options);
     const size_t        n_parts = result.paths.size();
     REQUIRE(n_parts > 2);
+    const GgufFile parts = GgufFile::open(result.paths[0]);
+    for (size_t i = 0; i < n_parts; i++) {
+        uint64_t n_tensors = 0;
+        for (const GgufTensor & tensor : parts.tensors()) {
+            n_tensors += tensor.file == static_cast<int>(i) ? 1 : 0;
+        }
+        const bool alone = n_tensors == 1; // a tensor that is larger has a file of its own
+        CHECK((alone || std::filesystem::file_size(result.paths[i]) <= options.split_max));
+    }
     CHECK(result.paths[0].find("/part-00001-of-0000") != std::string::npos);
     const GgufFile split = GgufFile::open(result.paths[1]); // any of them
     CHECK(split.paths().size() == n_parts);
