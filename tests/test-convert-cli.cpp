@@ -41,7 +41,7 @@ TEST_CASE("llama-diffusion-convert: exit codes and lines") {
 
     const Run good = run(input + " -o " + output + " --outtype q8_0");
     CHECK(good.code == 0);
-    CHECK(good.out == "");
+    CHECK(good.out == output + "\n");
     CHECK(good.err == "");
     CHECK(read_file(output).compare(0, 4, "GGUF") == 0);
 
