@@ -6,6 +6,7 @@
 #include "io/gguf-writer.h"
 #include "model/random-model.h"
 #include "size-label.h"
+#include "support/converted.h"
 #include "support/hf-dir.h"
 #include "support/llama-run.h"
 #include "support/paths.h"
@@ -25,15 +26,6 @@ std::string random_gguf(const std::string & spec) {
     const std::string path = temp_dir() + "/f32.gguf";
     write_random_model(parse_random_model(spec), path);
     return path;
-}
-
-std::vector<float> floats(const GgufFile & file, const std::string & name) {
-    const GgufTensor * tensor = file.find_tensor(name);
-    REQUIRE(tensor != nullptr);
-    REQUIRE(tensor->type == GGML_TYPE_F32);
-    std::vector<float> values(static_cast<size_t>(tensor->size / 4));
-    file.file(tensor->file).read(tensor->offset, values.data(), static_cast<size_t>(tensor->size));
-    return values;
 }
 
 size_t n_files(const std::string & dir) {

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/gguf-file.h"
+#include "support/converted.h"
 #include "support/hf-dir.h"
 #include "support/llama-run.h"
 #include "support/paths.h"
@@ -77,15 +78,6 @@ Converted convert_dir(const std::string & input, const std::string & output, Out
 
 Converted convert(const HfDir & dir, OutType outtype = OutType::f32) {
     return convert_dir(dir.write(), temp_dir() + "/out.gguf", outtype);
-}
-
-std::vector<float> floats(const GgufFile & file, const std::string & name) {
-    const GgufTensor * tensor = file.find_tensor(name);
-    REQUIRE(tensor != nullptr);
-    REQUIRE(tensor->type == GGML_TYPE_F32);
-    std::vector<float> values(static_cast<size_t>(tensor->size / 4));
-    file.file(tensor->file).read(tensor->offset, values.data(), static_cast<size_t>(tensor->size));
-    return values;
 }
 
 size_t n_files(const std::string & path) {

@@ -21,10 +21,7 @@ ArchMapping qwen3_mapping() {
     mapping.check     = check_qwen3;
     mapping.tensors   = transformer_rules(Reorder::none, Reorder::none);
     append(mapping.tensors, qkv_bias_rules(Reorder::none, Reorder::none, Need::optional));
-    append(mapping.tensors, {
-                                {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight", Dim::head},
-                                {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight", Dim::head},
-                            });
+    append(mapping.tensors, qwen3_attention_rules());
     return mapping;
 }
 

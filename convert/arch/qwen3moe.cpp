@@ -4,19 +4,8 @@ namespace buoy {
 
 namespace {
 
-void check_qwen3moe(const HfJson & config) {
-    expect_setting(config, "hidden_act", "silu");
-    expect_setting(config, "use_sliding_window", false);
-}
-
 ArchMapping qwen3moe_body() {
-    ArchMapping mapping;
-    mapping.embedding = "model.embed_tokens.weight";
-    mapping.head      = "lm_head.weight";
-    mapping.check     = check_qwen3moe;
-    mapping.tensors   = transformer_rules(Reorder::none, Reorder::none);
-    append(mapping.tensors, qkv_bias_rules(Reorder::none, Reorder::none, Need::optional));
-    append(mapping.tensors, qwen3_attention_rules());
+    ArchMapping mapping = qwen3_mapping();
     append(mapping.tensors, expert_rules());
     return mapping;
 }

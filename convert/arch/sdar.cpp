@@ -4,22 +4,11 @@ namespace buoy {
 
 namespace {
 
-void check_sdar(const HfJson & config) {
-    expect_setting(config, "hidden_act", "silu");
-    expect_setting(config, "use_sliding_window", false);
-}
-
 ArchMapping sdar_body() {
-    ArchMapping mapping;
-    mapping.embedding    = "model.embed_tokens.weight";
-    mapping.head         = "lm_head.weight";
+    ArchMapping mapping  = qwen3_mapping();
     mapping.diffusion    = true;
     mapping.block_key    = "block_size";
     mapping.block_length = 4;
-    mapping.check        = check_sdar;
-    mapping.tensors      = transformer_rules(Reorder::none, Reorder::none);
-    append(mapping.tensors, qkv_bias_rules(Reorder::none, Reorder::none, Need::optional));
-    append(mapping.tensors, qwen3_attention_rules());
     return mapping;
 }
 

@@ -3,6 +3,8 @@
 #include "convert.h"
 #include "support/paths.h"
 
+#include <doctest/doctest.h>
+
 #include <filesystem>
 #include <map>
 
@@ -25,6 +27,15 @@ std::string converted_oracle(const std::string & name, const std::string & outty
         path = options.output;
     }
     return path;
+}
+
+std::vector<float> floats(const GgufFile & file, const std::string & name) {
+    const GgufTensor * tensor = file.find_tensor(name);
+    REQUIRE(tensor != nullptr);
+    REQUIRE(tensor->type == GGML_TYPE_F32);
+    std::vector<float> values(static_cast<size_t>(tensor->size / 4));
+    file.file(tensor->file).read(tensor->offset, values.data(), static_cast<size_t>(tensor->size));
+    return values;
 }
 
 } // namespace buoy::test

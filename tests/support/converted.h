@@ -1,6 +1,9 @@
 #pragma once
 
+#include "io/gguf-file.h"
+
 #include <string>
+#include <vector>
 
 namespace buoy::test {
 
@@ -10,5 +13,8 @@ std::string converted_oracle(const std::string & name, const std::string & outty
 
 // The checkpoint directory it comes from.
 std::string oracle_dir(const std::string & name);
+
+// The values of an F32 tensor that has to be there.
+std::vector<float> floats(const GgufFile & file, const std::string & name);
 
 } // namespace buoy::test
