@@ -174,6 +174,15 @@ TEST_CASE("cli settings: an autoregressive model names the flags that it does no
     check_refused(cli(args + Args{"--diffusion-cfg-scale", "1"}), "guidance");
 }
 
+TEST_CASE("cli settings: a flag that needs another one says so") {
+    const Args args = {"-m", tiny_model("llada"), "-p", "the", "-n", "4"};
+    check_warned(cli(args + Args{"--diffusion-post-steps", "3"}),
+                 "--diffusion-post-steps has no effect without --diffusion-edit-threshold");
+    check_warned(cli(args + Args{"--diffusion-cache-refresh", "2"}),
+                 "--diffusion-cache-refresh has no effect without --diffusion-cache");
+    CHECK(cli(args + Args{"--diffusion-cache-refresh", "2", "--diffusion-cache", "dual"}).err == "");
+}
+
 TEST_CASE("cli settings: more than the model was trained for is warned about") {
     for (const char * arch : {"llada", "llama"}) {
         CAPTURE(arch);

@@ -36,6 +36,16 @@ void warn(const Options & options, const Console & console, const buoy::ModelInf
         console.log(buoy::LogLevel::warn,
                     buoy::concat(info.arch, " is an autoregressive model, so these have no effect: ", names));
     }
+    const auto given = [&](const std::string & name) {
+        return std::find(options.denoising_flags.begin(), options.denoising_flags.end(), name) !=
+               options.denoising_flags.end();
+    };
+    for (const auto & [flag, needed] : {std::make_pair("--diffusion-post-steps", "--diffusion-edit-threshold"),
+                                        std::make_pair("--diffusion-cache-refresh", "--diffusion-cache")}) {
+        if (info.traits.is_diffusion() && given(flag) && !given(needed)) {
+            console.log(buoy::LogLevel::warn, buoy::concat(flag, " has no effect without ", needed));
+        }
+    }
     if (info.n_ctx_train > 0 && n_positions > info.n_ctx_train) {
         console.log(buoy::LogLevel::warn,
                     buoy::concat(options.chat ? "the context has " : "prompt and answer take ", n_positions,
