@@ -35,6 +35,11 @@ Sizes read_sizes(const MappedFile & file) {
         fail(printable(file.path()), ": ", file.size(), " bytes are too few for a llama2.c model");
     }
     file.read(0, raw.data(), sizeof(raw));
+    const uint32_t start = static_cast<uint32_t>(raw[0]) & 0xffff;
+    if (start == 0x4b50 || start == 0x0280) { // torch.save's zip, or a bare pickle
+        fail(printable(file.path()), ": pickled weights, which can run code when read; save the model as safetensors "
+                                     "(save_pretrained(…, safe_serialization=True)) and convert its directory");
+    }
     if (static_cast<uint32_t>(raw[0]) == VERSIONED) {
         fail(printable(file.path()),
              ": a later version of llama2.c's format; only the first (fp32, no version) can be read");

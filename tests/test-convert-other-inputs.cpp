@@ -138,7 +138,9 @@ TEST_CASE("llama2.c: broken files") {
     fails(good + "x", "1 bytes after");
     fails(good.substr(0, good.size() - 1), "ends before");
     fails(good.substr(0, 20), "too few");
-    fails("PK\x03\x04" + good, "not a llama2.c model"); // a pickle from torch.save is a zip
+    fails("PK\x03\x04" + good, "pickled weights"); // a zip from torch.save
+    fails("\x80\x02}q" + good, "pickled weights");
+    fails(raw(1 << 30) + good, "not a llama2.c model");
     fails(raw(0x616b3432) + good, "later version");
 }
 
