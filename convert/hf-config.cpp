@@ -234,6 +234,9 @@ HfParams read_params(const HfJson & config, const ArchMapping & mapping) {
     if (mapping.has_experts()) {
         params.moe = read_moe(config, mapping.moe, params.n_layer);
     }
+    if (mapping.diffusion && config.find({"recommended_block_length"}) != nullptr) {
+        params.recommended = config.require_int({"recommended_block_length"}, 1, SIZE_MAX_32);
+    }
     params.block_length = mapping.block_length;
     if (mapping.block_key != nullptr && config.find({mapping.block_key}) != nullptr) {
         params.block_length = config.require_int({mapping.block_key}, 1, SIZE_MAX_32);

@@ -69,6 +69,7 @@ struct HfParams {
     RopeScaling         rope;
     MoeParams           moe;
     int64_t             block_length = 0; // > 0: attention is block-causal
+    int64_t             recommended  = 0; // > 0: a length of blocks to write in, whatever the attention
     std::optional<bool> tied;             // absent: tied if and only if the checkpoint stores one of the two
 };
 

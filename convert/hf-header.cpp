@@ -149,6 +149,9 @@ void set_model(GgufWriter & header, const ArchMapping & mapping, const HfParams 
     if (params.block_length > 0) {
         header.set("diffusion.block_length", static_cast<uint32_t>(params.block_length));
     }
+    if (params.recommended > 0) {
+        header.set("diffusion.recommended_block_length", static_cast<uint32_t>(params.recommended));
+    }
     if (params.moe.n_expert > 0) {
         set_experts(header, arch, params.moe);
     }

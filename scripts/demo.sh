@@ -33,7 +33,7 @@ echo "Same size, same corpus, but it writes from left to right and sees only wha
 "$bin/llama-diffusion-cli" -m buoy-arm -p "$prompt" -n 16 --temp 0 --no-perf --attn-dump "$out/arm.npz" --force
 
 head "3. buoy-mdm tells a story"
-"$bin/llama-diffusion-cli" -m buoy-mdm -p "Tell a story about Mira and a fox." -n 64 --diffusion-block-length 16 --temp 0 --no-perf ${live[@]+"${live[@]}"}
+"$bin/llama-diffusion-cli" -m buoy-mdm -p "Tell a story about Mira and a fox." -n 64 --temp 0 --no-perf ${live[@]+"${live[@]}"}
 
 head "4. Where did they look while they answered?"
 echo "A model computes each token by looking at others; attention says how much at which. Many models rest it on the very first"

@@ -174,6 +174,19 @@ TEST_CASE("cli settings: an autoregressive model names the flags that it does no
     check_refused(cli(args + Args{"--diffusion-cfg-scale", "1"}), "guidance");
 }
 
+TEST_CASE("cli settings: the length of blocks that a file recommends, unless something else is asked for") {
+    const auto length = [](const Args & more) {
+        const auto json =
+            cli_json(Args{"-m", "buoy-mdm", "-p", "the", "-n", "32", "--diffusion-threshold", "0.1"} + more);
+        return json["settings"]["block_length"].get<int>();
+    };
+    CHECK(length({}) == 16);
+    CHECK(length({"--diffusion-block-length", "8"}) == 8);
+    const Args        logits = {"-m", "buoy-mdm", "--tokens", "5,6,7", "--logits-out"};
+    const std::string dir    = temp_dir();
+    CHECK(cli(logits + Args{dir + "/logits.npy"}).code == 0);
+}
+
 TEST_CASE("cli settings: a flag that needs another one says so") {
     const Args args = {"-m", tiny_model("llada"), "-p", "the", "-n", "4"};
     check_warned(cli(args + Args{"--diffusion-post-steps", "3"}),

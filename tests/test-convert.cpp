@@ -449,3 +449,11 @@ TEST_CASE("convert: names, sizes and licence") {
     CHECK(file.require_int("general.file_type", 0, 100) == 7);
     CHECK_THROWS_AS(parse_outtype("q4_9"), Error);
 }
+
+TEST_CASE("convert: a recommended length of blocks") {
+    HfDir dir                              = tiny_checkpoint("LLaDAModelLM");
+    dir.config["recommended_block_length"] = 8;
+    CHECK(convert(dir).open().get_int("diffusion.recommended_block_length") == 8);
+    dir.config["recommended_block_length"] = -1;
+    CHECK(convert(dir).error.find("recommended_block_length") != std::string::npos);
+}

@@ -68,7 +68,8 @@ def mdm_config(c, tok):
                 mlp_hidden_size=c["n_ff"], n_layers=c["n_layer"], n_heads=c["n_head"], n_kv_heads=c["n_head"],
                 max_sequence_length=c["n_ctx"], rms_norm_eps=c["norm_eps"], rope_theta=c["rope_base"],
                 weight_tying=True, embedding_size=c["n_vocab"], vocab_size=c["n_vocab"], mask_token_id=tok.mask,
-                eos_token_id=tok.eos, pad_token_id=tok.eos, torch_dtype="float16")
+                eos_token_id=tok.eos, pad_token_id=tok.eos, torch_dtype="float16",
+                recommended_block_length=16)  # of what was tried, the best for stories
 
 
 def tokenizer_config(tok, mask):
