@@ -161,8 +161,12 @@ TEST_CASE("gguf faults: only whole padding may be missing at the end") {
     }
 }
 
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) // which reserves terabytes of addresses
+#if defined(__linux__)
 TEST_CASE("gguf faults: no memory for the header is an Error that says how much it needs") {
+    if (is_sanitized()) {
+        MESSAGE("skipped: AddressSanitizer reserves terabytes of addresses");
+        return;
+    }
     const std::string dir = temp_dir();
     GgufBytes         bytes;
     bytes.pairs.push_back({"x", GGUF_TYPE_STRING, le(uint64_t{1} << 29), std::nullopt});

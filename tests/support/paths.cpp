@@ -18,6 +18,8 @@ std::string source_dir() { return BUOY_SOURCE_DIR; }
 
 std::string bin_dir() { return BUOY_BIN_DIR; }
 
+bool is_sanitized() { return BUOY_SANITIZED != 0; }
+
 namespace {
 
 struct TempDirs {

@@ -11,6 +11,9 @@ std::string shared_dir();
 std::string source_dir();
 std::string bin_dir();
 
+// Whether what is tested is compiled with sanitizers; the tests themselves never are.
+bool is_sanitized();
+
 // A fresh directory for one test case, removed when the process ends.
 std::string temp_dir();
 
