@@ -3,12 +3,12 @@
 #include "buoy/error.h"
 #include "imatrix.h"
 #include "io/printable.h"
+#include "io/split-work.h"
 #include "size-label.h"
 #include "tokenizer-check.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 namespace buoy {
 
@@ -126,12 +126,11 @@ ConvertResult convert(const ConvertOptions & options) {
         return result;
     }
     WriteOptions write;
-    write.force = options.force;
-    write.n_threads =
-        options.n_threads > 0 ? options.n_threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    write.imatrix  = imatrix ? &*imatrix : nullptr;
-    write.log      = options.log;
-    write.progress = options.progress;
+    write.force     = options.force;
+    write.n_threads = options.n_threads > 0 ? options.n_threads : core_count();
+    write.imatrix   = imatrix ? &*imatrix : nullptr;
+    write.log       = options.log;
+    write.progress  = options.progress;
     write_output(files, input.tensors, write);
     if (options.verify) {
         result.errors = verify_tensors(files.front().path, input.tensors, write.n_threads);

@@ -1,12 +1,11 @@
 #include "tensor-data.h"
 
 #include "buoy/error.h"
+#include "io/split-work.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <exception>
-#include <thread>
 
 namespace buoy {
 
@@ -123,31 +122,6 @@ TensorHealth copy_tensor(const PlannedTensor & tensor, int n_threads, std::vecto
 }
 
 } // namespace
-
-void split_work(int64_t n, int n_threads, const std::function<void(int, int64_t, int64_t)> & work) {
-    std::vector<std::thread>        threads;
-    std::vector<std::exception_ptr> errors(static_cast<size_t>(n_threads));
-
-    const auto run = [&](int t) {
-        try {
-            work(t, n * t / n_threads, n * (t + 1) / n_threads);
-        } catch (...) {
-            errors[static_cast<size_t>(t)] = std::current_exception();
-        }
-    };
-    for (int t = 1; t < n_threads; ++t) {
-        threads.emplace_back(run, t);
-    }
-    run(0);
-    for (std::thread & thread : threads) {
-        thread.join();
-    }
-    for (const std::exception_ptr & error : errors) {
-        if (error) {
-            std::rethrow_exception(error);
-        }
-    }
-}
 
 TensorHealth stream_tensor(const PlannedTensor & tensor, const float * imatrix, int n_threads,
                            std::vector<char> & buffer, const PieceSink & sink) {

@@ -25,7 +25,4 @@ TensorHealth stream_tensor(const PlannedTensor & tensor, const float * imatrix, 
 using FloatVisitor = std::function<void(int64_t first, int64_t n_rows, const float * values)>;
 void visit_source(const PlannedTensor & tensor, const FloatVisitor & visit);
 
-// Runs work(thread, first, end) over an even split of n on n_threads threads; rethrows what one of them threw.
-void split_work(int64_t n, int n_threads, const std::function<void(int, int64_t, int64_t)> & work);
-
 } // namespace buoy

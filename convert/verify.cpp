@@ -3,6 +3,7 @@
 #include "buoy/error.h"
 #include "io/gguf-file.h"
 #include "io/printable.h"
+#include "io/split-work.h"
 #include "tensor-data.h"
 
 #include <algorithm>

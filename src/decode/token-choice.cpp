@@ -1,14 +1,13 @@
 #include "decode/token-choice.h"
 
 #include "buoy/error.h"
+#include "io/split-work.h"
 #include "kernel/exponentials.h"
 #include "kernel/kernels.h"
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 #include <numeric>
-#include <thread>
 
 namespace buoy {
 
@@ -250,23 +249,14 @@ std::vector<Candidate> TokenChoice::choose(const std::vector<float> & logits, in
                                            const std::vector<int32_t> & positions) const {
     const size_t           n = positions.size();
     std::vector<Candidate> candidates(n);
-    const auto             choose_some = [&](size_t first, size_t last) {
+    constexpr size_t       worth_it = 1 << 16; // logits, of a thread
+    const auto n_threads = std::clamp<size_t>(logits.size() / worth_it, 1, static_cast<size_t>(core_count()));
+    split_work(static_cast<int64_t>(n), static_cast<int>(n_threads), [&](int, int64_t first, int64_t last) {
         Tokens room;
-        for (size_t i = first; i < last; i++) {
+        for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); i++) {
             candidates[i] = choose(logits.data() + i * static_cast<size_t>(n_vocab), n_vocab, step, positions[i], room);
         }
-    };
-    constexpr size_t worth_it = 1 << 16; // logits, of a thread
-    const size_t     n_threads =
-        std::clamp<size_t>(logits.size() / worth_it, 1, std::max(1u, std::thread::hardware_concurrency()));
-    std::vector<std::future<void>> others;
-    for (size_t t = 1; t < n_threads; t++) {
-        others.push_back(std::async(std::launch::async, choose_some, n * t / n_threads, n * (t + 1) / n_threads));
-    }
-    choose_some(0, n / n_threads);
-    for (std::future<void> & other : others) {
-        other.get();
-    }
+    });
     return candidates;
 }
 

@@ -3,10 +3,10 @@
 #include "buoy/error.h"
 #include "engine/context-length.h"
 #include "engine/tap-request.h"
+#include "io/split-work.h"
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 namespace buoy {
 
@@ -17,7 +17,7 @@ int32_t choose_n_threads(int32_t n_threads) {
     if (n_threads < 0 || n_threads > n_threads_max) {
         fail("the number of threads is ", n_threads, ", expected 0 (one per core) to ", n_threads_max);
     }
-    return n_threads > 0 ? n_threads : std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
+    return n_threads > 0 ? n_threads : core_count();
 }
 
 bool device_has_flash(ggml_backend_dev_t device, const HParams & hp, const EngineParams & params) {

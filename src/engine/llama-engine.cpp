@@ -7,6 +7,7 @@
 #include "engine/row-summary.h"
 #include "engine/tap-request.h"
 #include "io/printable.h"
+#include "io/split-work.h"
 #include "model/arch.h"
 #include "model/loader.h"
 #include "model/placement.h"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <thread>
 
 namespace buoy {
 
@@ -116,8 +116,7 @@ LlamaEngine::LlamaEngine(const ModelParams & model, const EngineParams & params)
     if (params.n_threads < 0 || params.n_threads > n_threads_max) {
         fail("the number of threads is ", params.n_threads, ", expected 0 (one per core) to ", n_threads_max);
     }
-    n_threads_ = params.n_threads > 0 ? params.n_threads
-                                      : std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
+    n_threads_ = params.n_threads > 0 ? params.n_threads : core_count();
 
     const GgufFile file = GgufFile::open(model.path);
     load(file, model);

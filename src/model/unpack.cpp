@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/gguf-file.h"
+#include "io/split-work.h"
 #include "kernel/matmul.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace buoy {
@@ -96,24 +96,16 @@ bool choose_unpack(const GgufFile & file, const Placement & placement, const Mod
 }
 
 void unpack_rows(ggml_type type, const uint8_t * from, ggml_fp16_t * to, int64_t n_cols, int64_t n_rows) {
-    const ggml_to_float_t to_float = ggml_get_type_traits(type)->to_float;
-    const size_t          row_size = ggml_row_size(type, n_cols);
-    const auto            work     = [=](int64_t first, int64_t last) {
+    const ggml_to_float_t to_float  = ggml_get_type_traits(type)->to_float;
+    const size_t          row_size  = ggml_row_size(type, n_cols);
+    const auto            n_threads = static_cast<int>(std::clamp<int64_t>(n_rows, 1, core_count()));
+    split_work(n_rows, n_threads, [=](int, int64_t first, int64_t last) {
         std::vector<float> row(static_cast<size_t>(n_cols));
         for (int64_t i = first; i < last; i++) {
             to_float(from + static_cast<size_t>(i) * row_size, row.data(), n_cols);
             ggml_fp32_to_fp16_row(row.data(), to + i * n_cols, n_cols);
         }
-    };
-    const auto n_threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(1, n_rows));
-    std::vector<std::thread> threads;
-    for (int64_t t = 1; t < n_threads; t++) {
-        threads.emplace_back(work, n_rows * t / n_threads, n_rows * (t + 1) / n_threads);
-    }
-    work(0, n_rows / n_threads);
-    for (std::thread & thread : threads) {
-        thread.join();
-    }
+    });
 }
 
 } // namespace buoy
