@@ -30,6 +30,18 @@ function(buoy_program name)
     set_property(GLOBAL APPEND PROPERTY BUOY_PROGRAMS ${name})
 endfunction()
 
+# llama-rpc-server comes from the pinned tree, built with ggml.
+function(buoy_rpc_server)
+    set(server "${BUOY_GGML_PREFIX}/bin/llama-rpc-server${CMAKE_EXECUTABLE_SUFFIX}")
+    if(BUOY_RPC)
+        add_custom_target(llama-rpc-server ALL
+            COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+            COMMAND "${CMAKE_COMMAND}" -E copy_if_different "${server}" "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+            COMMENT "")
+        install(PROGRAMS "${server}" DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    endif()
+endfunction()
+
 # With BUOY_BACKEND_DL ggml looks for its backends in the directory of the program that runs.
 function(buoy_backends_beside target)
     if(NOT BUOY_BACKEND_DL OR TARGET buoy-backends)

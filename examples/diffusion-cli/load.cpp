@@ -3,7 +3,6 @@
 #include "buoy/error.h"
 #include "chat.h"
 #include "interrupt.h"
-#include "io/gguf-file.h"
 #include "io/printable.h"
 #include "progress.h"
 
@@ -54,20 +53,6 @@ void warn(const Options & options, const Console & console, const buoy::ModelInf
     }
 }
 
-namespace {
-
-int32_t recommended_block_length(const std::string & path) {
-    constexpr const char * key  = "diffusion.recommended_block_length";
-    const int64_t          most = std::numeric_limits<int32_t>::max();
-    const int64_t          n    = buoy::GgufFile::open(path).get_int(key).value_or(0);
-    if (n < 0 || n > most) {
-        buoy::fail(buoy::printable(path), ": key '", key, "': expected a length, found ", n);
-    }
-    return static_cast<int32_t>(n);
-}
-
-} // namespace
-
 Request make_request(const Options & options, const buoy::Vocab & vocab) {
     Request request;
     if (options.chat) {
@@ -85,11 +70,7 @@ Request make_request(const Options & options, const buoy::Vocab & vocab) {
 }
 
 void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt) {
-    const bool             generates = !options.chat && options.logits_out.empty();
-    buoy::GenerateParams & g         = options.generate;
-    if (g.block_length == 0 && !g.eps && !options.infill && options.logits_out.empty()) {
-        g.block_length = recommended_block_length(options.model.path);
-    }
+    const bool generates = !options.chat && options.logits_out.empty();
     if (options.engine.n_ctx == 0 && !options.chat && options.generate.n_predict >= 0) {
         const int64_t B = std::max(options.generate.block_length, 1); // a block-causal model's last one is whole
         const int64_t n_needed =

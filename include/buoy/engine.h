@@ -155,6 +155,9 @@ public:
     virtual int32_t n_ctx() const = 0;
 
     virtual EngineStats stats() const = 0;
+
+    // Is AttentionEdit something this engine does?
+    virtual bool can_edit() const = 0;
 };
 
 // Our engine where it knows the architecture, libllama's otherwise.

@@ -23,6 +23,8 @@ struct Traits {
     int32_t sub_block_length = 0;     // > 0: a block is written in parts of that many
     bool    even_steps       = false; // step i of n leaves masks · (n − i − 1) / n of all masks
     int32_t closing_id       = -1;    // >= 0: the last position of an answer holds this token from the beginning
+    int32_t recommended_block_length =
+        0; // > 0: answers are best written in blocks of that many; the attention stays as it is
 
     bool is_diffusion() const { return mask_id >= 0 && attention != AttentionKind::causal; }
 };
@@ -51,16 +53,29 @@ enum class Unpack {
                // free memory and no GPU is in use
 };
 
+// The weights whose names a regular expression finds go to that device ("CPU" for the CPU), whatever layer they belong to.
+struct TensorOverride {
+    std::string pattern;
+    std::string device;
+};
+
 struct ModelParams {
-    std::string              path;
-    bool                     use_mmap     = true;
-    bool                     use_repack   = true; // the CPU backend's interleaved weight layouts, where they help
-    bool                     use_kernels  = true; // our own CPU matrix products and attention, where they help
-    int32_t                  n_gpu_layers = -1;   // layers on a GPU, counted from the last; -1: all that has a device
-    Unpack                   unpack       = Unpack::off;
-    std::vector<std::string> devices; // names as list_devices() gives them; empty: every GPU
-    LogCallback              log;
-    ProgressCallback         progress;
+    std::string path;
+    bool        use_mmap    = true;
+    bool        use_repack  = true; // the CPU backend's interleaved weight layouts, where they help
+    bool        use_kernels = true; // our own CPU matrix products and attention, where they help
+    Unpack      unpack      = Unpack::off;
+
+    // what goes to a GPU, or to another machine's device
+    int32_t                     n_gpu_layers = -1; // layers, counted from the last; -1: as many as fit
+    std::vector<std::string>    devices;           // names as list_devices() gives them; empty: every GPU
+    int32_t                     main_gpu = -1;     // >= 0: the only one of the devices to be used
+    std::vector<float>          tensor_split;      // a share of the layers for each device; empty: by free memory
+    std::vector<TensorOverride> overrides;         // the first that finds a name counts
+    int32_t                     n_cpu_moe = 0;     // the experts of the first n layers stay on the CPU
+
+    LogCallback      log;
+    ProgressCallback progress;
 };
 
 } // namespace buoy

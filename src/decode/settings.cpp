@@ -108,6 +108,12 @@ void check_attention(const ModelInfo & info, const GenerateParams & params, Algo
     }
 }
 
+// A recommendation is for answers, not for gaps in a text, and gives way to whatever covers everything at once.
+int32_t default_block_length(const ModelInfo & info, const GenerateParams & params) {
+    const bool heeded = params.n_predict != 0 && !params.eps && params.algorithm != Algorithm::origin;
+    return info.traits.block_length > 0 ? info.traits.block_length : heeded ? info.traits.recommended_block_length : 0;
+}
+
 } // namespace
 
 DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & params) {
@@ -121,7 +127,7 @@ DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & 
         settings.algorithm == Algorithm::eb && info.traits.even_steps ? Algorithm::confidence : settings.algorithm;
     settings.eps              = params.eps.value_or(settings.eps);
     settings.even_steps       = info.traits.even_steps && !params.eps;
-    settings.block_length     = params.block_length > 0 ? params.block_length : info.traits.block_length;
+    settings.block_length     = params.block_length > 0 ? params.block_length : default_block_length(info, params);
     settings.sub_block_length = params.sub_block_length > 0 ? params.sub_block_length : info.traits.sub_block_length;
     check_attention(info, params, settings.algorithm);
     if (block_causal) {
@@ -139,9 +145,8 @@ DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & 
         fail("factor, eb and pc-linear are not known for a shifted model with a cache; use a threshold");
     }
     // shifted models were made for timesteps; asking for blocks, or for what only blocks have, gets blocks
-    const bool wants_blocks = params.block_length > 0 || params.steps_per_block > 0 || params.factor.has_value() ||
-                              settings.algorithm == Algorithm::pc || is_pc_linear || is_eb ||
-                              info.traits.block_length > 0;
+    const bool wants_blocks = settings.block_length > 0 || params.steps_per_block > 0 || params.factor.has_value() ||
+                              settings.algorithm == Algorithm::pc || is_pc_linear || is_eb;
     if (info.traits.shift && cached) {
         settings.schedule = Schedule::block_timesteps;
     } else if (params.eps || (info.traits.shift && !wants_blocks)) {

@@ -24,6 +24,7 @@ public:
     void                  kv_truncate(int32_t first) override { store_.truncate(first); }
     int32_t               n_ctx() const override { return store_.n_ctx(); }
     EngineStats           stats() const override;
+    bool                  can_edit() const override { return true; }
 
     // Shows the nodes of every pass instead of taps: ask, then once more when one that was wanted is computed.
     using NodeWatcher = std::function<bool(const ggml_tensor * node, bool ask)>;

@@ -102,7 +102,7 @@ std::unique_ptr<Engine> load_llama_engine(const ModelParams & model, const Engin
 }
 
 void check_can_edit(const Engine & engine) {
-    if (dynamic_cast<const LlamaEngine *>(&engine) != nullptr) {
+    if (!engine.can_edit()) {
         fail("edits of the attention need an architecture of our own (", known_names(), "), and ",
              in_quotes(engine.info().arch), " runs through libllama");
     }

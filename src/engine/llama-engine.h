@@ -21,6 +21,7 @@ public:
     void                  kv_truncate(int32_t first) override;
     int32_t               n_ctx() const override { return n_ctx_; }
     EngineStats           stats() const override { return stats_; }
+    bool                  can_edit() const override { return false; }
 
 private:
     void    load(const GgufFile & file, const ModelParams & params);

@@ -15,6 +15,8 @@ constexpr const char * name_embd   = "token_embd.weight";
 constexpr const char * key_tokens  = "tokenizer.ggml.tokens";
 constexpr const char * key_mask_id = "tokenizer.ggml.mask_token_id";
 
+constexpr const char * key_recommended = "diffusion.recommended_block_length";
+
 constexpr int64_t dim_max = 1 << 24; // far above any model, far below what could overflow a product of two
 
 template <typename... Args>
@@ -228,6 +230,9 @@ Traits read_traits(const GgufFile & file, const std::string & arch, const ArchDe
     traits.sub_block_length = defaults.sub_block_length;
     if (file.has("diffusion.sub_block_length")) {
         traits.sub_block_length = static_cast<int32_t>(file.require_int("diffusion.sub_block_length", 0, dim_max));
+    }
+    if (file.has(key_recommended)) {
+        traits.recommended_block_length = static_cast<int32_t>(file.require_int(key_recommended, 0, dim_max));
     }
     if (defaults.even_steps) {
         const int64_t pad = file.get_int("tokenizer.ggml.padding_token_id").value_or(-1);
