@@ -12,6 +12,11 @@ if(NOT TARGET buoy::ggml)
     set_target_properties(buoy::jinja PROPERTIES
         IMPORTED_LOCATION "${BUOY_GGML_PREFIX}/lib/${CMAKE_STATIC_LIBRARY_PREFIX}buoy-jinja${CMAKE_STATIC_LIBRARY_SUFFIX}")
 
+    if(TARGET ggml::ggml-cuda)
+        # upstream's package forgets what its static library calls
+        set_property(TARGET ggml::ggml-cuda APPEND PROPERTY INTERFACE_LINK_LIBRARIES CUDA::cudart CUDA::cublas)
+    endif()
+
     add_library(buoy::ggml INTERFACE IMPORTED)
     target_include_directories(buoy::ggml SYSTEM INTERFACE
         "${BUOY_GGML_PREFIX}/include" "${BUOY_GGML_PREFIX}/include/common" "${BUOY_GGML_PREFIX}/include/vendor")
