@@ -28,7 +28,7 @@ function(buoy_deps_arguments out)
         -DGGML_RPC=${BUOY_RPC}
         -DBUILD_SHARED_LIBS=${BUOY_BACKEND_DL}
         -DGGML_BACKEND_DL=${BUOY_BACKEND_DL}
-        -DGGML_CPU_ALL_VARIANTS=${BUOY_BACKEND_DL})
+        -DGGML_CPU_ALL_VARIANTS=${BUOY_CPU_VARIANTS})
     foreach(name CMAKE_TOOLCHAIN_FILE CMAKE_OSX_ARCHITECTURES CMAKE_OSX_DEPLOYMENT_TARGET CMAKE_OSX_SYSROOT
             CMAKE_CUDA_COMPILER CMAKE_CUDA_ARCHITECTURES)
         if(${name})
@@ -211,4 +211,14 @@ function(buoy_ggml_prefix out)
     buoy_manifest_write("${prefix}")
     buoy_remove_work("${work}")
     message(STATUS "buoy: ggml + libllama are built")
+endfunction()
+
+# A prefix with shared libraries and one CPU backend, whatever this build's own is like: for tests that load another backend.
+function(buoy_ggml_shared_prefix out)
+    set(BUOY_NATIVE OFF)
+    set(BUOY_BACKEND_DL ON)
+    set(BUOY_CPU_VARIANTS OFF)
+    set(BUOY_RPC OFF)
+    buoy_ggml_prefix(prefix)
+    set(${out} "${prefix}" PARENT_SCOPE)
 endfunction()
