@@ -28,16 +28,6 @@ namespace {
 
 constexpr int exit_interrupted = 130;
 
-void print_devices() {
-    for (const buoy::DeviceInfo & device : buoy::list_devices()) {
-        std::printf("%-10s %s, %zu MiB", device.name.c_str(), device.description.c_str(), device.memory_total >> 20);
-        if (device.is_gpu) { // of the machine's own memory ggml calls all of it free
-            std::printf(", %zu MiB free", device.memory_free >> 20);
-        }
-        std::printf("\n");
-    }
-}
-
 int write_frequencies(const Options & options) {
     if (options.model.path.empty() || options.texts.empty() || options.output.empty()) {
         buoy::fail("tokens-freq needs -m MODEL.gguf, -f TEXT and -o TABLE.json");
@@ -209,7 +199,7 @@ int run(int argc, char ** argv) {
     }
     const bool model_given = !options.model.path.empty();
     options.model.path     = buoy::find_model(model_given ? options.model.path : buoy::bundled_diffusion_model);
-    const Console console(options.verbose, options.log_file);
+    const Console console("llama-diffusion-cli", options.verbose, options.log_file);
     options.model.log = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
     if (!model_given) {
         console.log(buoy::LogLevel::notice,
@@ -223,7 +213,7 @@ int run(int argc, char ** argv) {
 
 int main(int argc, char ** argv) {
     buoy::fill_standard_streams();
-    install_signal_handlers();
+    install_signal_handlers("llama-diffusion-cli: ");
     try {
         const int exit_code = run(argc, argv);
         if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

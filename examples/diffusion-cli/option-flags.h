@@ -10,11 +10,9 @@ struct Asked {
     bool version  = false;
 };
 
-// The flags, a group each, in the order in which the help shows them. What they set must outlive the table.
+// The flags that only this program has, a group each. What they set must outlive the table.
 void add_input_flags(FlagTable & table, Options & o);
-void add_sampling_flags(FlagTable & table, Options & o);
-void add_denoising_flags(FlagTable & table, Options & o);
-void add_compute_flags(FlagTable & table, Options & o);
+void add_visual_flag(FlagTable & table, Options & o); // behind those of denoising
 void add_output_flags(FlagTable & table, Options & o, Asked & asked);
 void add_attn_flags(FlagTable & table, Options & o);
 

@@ -1,7 +1,6 @@
 #include "options.h"
 
 #include "buoy/version.h"
-#include "decode/frequency-table.h"
 #include "flags.h"
 #include "manual.h"
 #include "option-flags.h"
@@ -12,7 +11,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <random>
 
 namespace {
 
@@ -63,10 +61,7 @@ void resolve(Options & o) {
     if (o.escape) {
         o.prompt = unescaped(o.prompt);
     }
-    o.generate.seed = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
-    if (!o.pc_table.empty()) {
-        o.generate.pc_table = buoy::load_frequency_table(o.pc_table);
-    }
+    settle(o);
     if (o.infill) {
         o.generate.n_predict = 0;
     }
@@ -84,7 +79,8 @@ bool parse_options(int argc, char ** argv, Options & options) {
     add_input_flags(table, options);
     add_sampling_flags(table, options);
     add_denoising_flags(table, options);
-    add_compute_flags(table, options);
+    add_visual_flag(table, options);
+    add_compute_flags(table, options, "what the prompt and -n need; the model's, at most 4096, for a chat or -n -1");
     add_attn_flags(table, options);
     add_output_flags(table, options, asked);
     add_freq_flags(freq, options, asked);

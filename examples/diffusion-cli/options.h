@@ -1,30 +1,21 @@
 #pragma once
 
 #include "attn-options.h"
-#include "buoy/engine.h"
-#include "buoy/generate.h"
+#include "run-flags.h"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-struct Options {
-    Options() { model.unpack = buoy::Unpack::automatic; }
-
-    buoy::ModelParams    model;
-    buoy::EngineParams   engine;
-    buoy::GenerateParams generate; // with the seed that is used
-    AttnOptions          attn;
+struct Options : RunOptions {
+    AttnOptions attn;
 
     std::string              prompt;
     std::string              prompt_file;
     std::string              system;
     std::string              tokens; // "1,2,3" or "@FILE"
-    std::string              pc_table;
     std::string              logits_out;
     std::string              log_file;
-    std::vector<std::string> rpc;
-    int64_t                  seed = -1;           // as given
     std::vector<std::string> denoising_flags;     // --diffusion-… that were given, which only diffusion models heed
     bool                     escape       = true; // \n and others in the prompt of -p
     bool                     prompt_given = false;
@@ -33,9 +24,7 @@ struct Options {
     bool                     infill       = false;
     bool                     visual       = false;
     bool                     json         = false;
-    bool                     ignore_eos   = false;
     bool                     perf         = true;
-    bool                     list_devices = false;
     bool                     verbose      = false;
 
     // tokens-freq

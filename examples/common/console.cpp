@@ -12,7 +12,8 @@ void print_text(const std::string & text) {
     }
 }
 
-Console::Console(bool verbose, const std::string & log_file) : verbose_(verbose) {
+Console::Console(std::string program, bool verbose, const std::string & log_file)
+    : program_(std::move(program)), verbose_(verbose) {
     if (!log_file.empty()) {
         file_.reset(std::fopen(log_file.c_str(), "w"));
         if (!file_) {
@@ -25,7 +26,7 @@ void Console::log(buoy::LogLevel level, const std::string & text) const {
     const char * label = level == buoy::LogLevel::warn ? "warning: " : level == buoy::LogLevel::error ? "error: " : "";
     // an error ends the program with its own line, so what the libraries say on the way there is for the curious
     if (verbose_ || level == buoy::LogLevel::notice || level == buoy::LogLevel::warn) {
-        std::fprintf(stderr, "llama-diffusion-cli: %s%s\n", label, text.c_str());
+        std::fprintf(stderr, "%s: %s%s\n", program_.c_str(), label, text.c_str());
     }
     if (file_) {
         std::fprintf(file_.get(), "%s%s\n", label, text.c_str());

@@ -12,7 +12,7 @@ void print_text(const std::string & text);
 // Messages: warnings and what the user asked for on stderr, everything in the log file.
 class Console {
 public:
-    Console(bool verbose, const std::string & log_file);
+    Console(std::string program, bool verbose, const std::string & log_file);
 
     void log(buoy::LogLevel level, const std::string & text) const;
 
@@ -23,6 +23,7 @@ private:
         void operator()(std::FILE * file) const { std::fclose(file); }
     };
 
+    std::string                       program_; // what messages begin with
     bool                              verbose_;
     std::unique_ptr<std::FILE, Close> file_;
 };

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <unistd.h>
 
 namespace {
@@ -13,8 +14,10 @@ volatile std::sig_atomic_t n_signals     = 0;
 volatile std::sig_atomic_t term_seen     = 0;
 volatile std::sig_atomic_t cursor_hidden = 0;
 
-template <size_t N> void write_text(const char (&text)[N]) {
-    const ssize_t ignored = write(STDERR_FILENO, text, N - 1);
+const char * program = ""; // with a colon, for messages
+
+void write_text(const char * text) {
+    const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
     static_cast<void>(ignored);
 }
 
@@ -37,7 +40,8 @@ void on_bus_error(int) {
     while (said.test_and_set()) {
         pause();
     }
-    write_text("llama-diffusion-cli: the model file shrank or could not be read while it was in use\n");
+    write_text(program);
+    write_text("the model file shrank or could not be read while it was in use\n");
     _exit(2);
 }
 
@@ -50,7 +54,8 @@ void handle(int signal, void (*handler)(int)) {
 
 } // namespace
 
-void install_signal_handlers() {
+void install_signal_handlers(const char * name_and_colon) {
+    program = name_and_colon;
     handle(SIGINT, on_interrupt);
     handle(SIGTERM, on_interrupt);
     handle(SIGBUS, on_bus_error);

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "buoy/generate.h"
+#include "flags.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What every program that generates can be told.
+struct RunOptions {
+    RunOptions() { model.unpack = buoy::Unpack::automatic; }
+
+    buoy::ModelParams        model;
+    buoy::EngineParams       engine;
+    buoy::GenerateParams     generate; // with the seed that is used
+    std::string              pc_table;
+    std::vector<std::string> rpc;
+    int64_t                  seed         = -1; // as given
+    bool                     ignore_eos   = false;
+    bool                     list_devices = false;
+};
+
+// The flags, a group each. What they set must outlive the table.
+void add_sampling_flags(FlagTable & table, RunOptions & o);
+void add_denoising_flags(FlagTable & table, RunOptions & o);
+void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & context_default);
+
+// Draws the seed where that was asked for, reads the table of frequencies.
+void settle(RunOptions & o);
+
+// For --list-devices.
+void print_devices();
