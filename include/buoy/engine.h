@@ -139,6 +139,18 @@ struct EngineStats {
     size_t  kv_bytes          = 0; // size of the K/V store
 };
 
+struct PlacedWeight {
+    std::string name; // as the file has it; a matrix that is used in two ways may be there twice
+    std::string device;
+    size_t      n_bytes = 0;
+};
+
+// Nodes of a graph, one after the other, that a device computes before anything has to be copied.
+struct GraphSplit {
+    std::string device;
+    int32_t     n_nodes = 0;
+};
+
 class Engine {
 public:
     virtual ~Engine() = default;
@@ -158,6 +170,12 @@ public:
 
     // Is AttentionEdit something this engine does?
     virtual bool can_edit() const = 0;
+
+    // Where the weights ended up; libllama's are known once a pass has used them.
+    virtual std::vector<PlacedWeight> placed_weights() const { return {}; }
+
+    // How the graph of the last pass was divided over devices.
+    virtual std::vector<GraphSplit> graph_splits() const { return {}; }
 };
 
 // Our engine where it knows the architecture, libllama's otherwise.
