@@ -1,8 +1,11 @@
 # Imports ggml, libllama and the template engine from the prefix BUOY_GGML_PREFIX as one target, buoy::ggml.
 # Used by the build, and installed for find_package(buoy).
 if(NOT TARGET buoy::ggml)
-    foreach(name llama_LIBRARY GGML_LIBRARY GGML_BASE_LIBRARY)
-        unset(${name} CACHE) # upstream's package would keep those of another prefix
+    # upstream's packages would keep what they found in another prefix
+    get_cmake_property(cached CACHE_VARIABLES)
+    list(FILTER cached INCLUDE REGEX "^(ggml_DIR|llama_DIR|llama_LIBRARY|GGML_[A-Z0-9_]*LIBRARY)$")
+    foreach(name IN LISTS cached)
+        unset(${name} CACHE)
     endforeach()
     find_package(Threads REQUIRED)
     find_package(ggml REQUIRED CONFIG QUIET PATHS "${BUOY_GGML_PREFIX}/lib/cmake/ggml" NO_DEFAULT_PATH)

@@ -36,6 +36,7 @@ public:
     void              kv_truncate(int32_t first) override { engine_.kv_truncate(first); }
     int32_t           n_ctx() const override { return engine_.n_ctx(); }
     buoy::EngineStats stats() const override { return engine_.stats(); }
+    bool              can_edit() const override { return engine_.can_edit(); }
 
     double forward_ms() const { return forward_ms_; }
 
