@@ -60,9 +60,9 @@ public:
                                           const QaScores & scores) = 0;
 };
 
-// All three outlive the probe.
-using QaProbeMaker =
-    std::function<std::unique_ptr<QaProbe>(Engine & engine, const QaItem & item, const QaPrompt & prompt)>;
+// All four outlive the probe.
+using QaProbeMaker = std::function<std::unique_ptr<QaProbe>(Engine & engine, const Vocab & vocab, const QaItem & item,
+                                                            const QaPrompt & prompt)>;
 
 // One line of a result file.
 struct QaResult {
