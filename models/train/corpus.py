@@ -112,22 +112,29 @@ def _pairs(rng, shape):
     return [(f"{first}\n{turns[0][0]}", turns[0][1])] + turns[1:]
 
 
-def questions(rng, shape):
-    if shape.level <= 2:
-        return _pairs(rng, shape)
+def passages(rng, shape):
+    """Passages as texts, and the facts of each; a passage that does not matter has none."""
     context = Context(rng, rng.choice([2, 3]) if shape.level <= 4 else rng.choice([2, 3, 4, 6]))
-    passages, facts = [], []
+    texts, facts = [], []
     for _ in range(shape.n_passages):
         island = shape.level >= shape.islands and rng.random() < 0.2 and context.islands
         drawn = context.draw(world.ISLAND if island else world.PERSON, 1 if shape.level == 3 else rng.choice([1, 2, 2, 3]))
-        note = shape.level >= 5 and facts and rng.random() < 0.1
+        note = shape.level >= 5 and any(facts) and rng.random() < 0.1
         if note or not drawn:
-            passages.append(" ".join(rng.sample(world.NOTES, rng.choice([1, 2]))))
+            texts.append(" ".join(rng.sample(world.NOTES, rng.choice([1, 2]))))
+            facts.append([])
         else:
-            passages.append(passage(rng, drawn, shape.level))
-            facts += drawn
-    first = "\n".join(f"{i + 1}. {p}" for i, p in enumerate(passages))
-    return _ask(rng, facts, shape, first)
+            texts.append(passage(rng, drawn, shape.level))
+            facts.append(drawn)
+    return texts, facts
+
+
+def questions(rng, shape):
+    if shape.level <= 2:
+        return _pairs(rng, shape)
+    texts, facts = passages(rng, shape)
+    first = "\n".join(f"{i + 1}. {p}" for i, p in enumerate(texts))
+    return _ask(rng, sum(facts, []), shape, first)
 
 
 def story(rng, parts=world.STORY):
