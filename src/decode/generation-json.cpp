@@ -74,6 +74,18 @@ void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & p
     }
 }
 
+Json sampling_json(const GenerateParams & params) {
+    Json bias = Json::object();
+    for (const auto & [id, value] : params.logit_bias) {
+        bias[std::to_string(id)] = std::isfinite(value) ? number(value) : Json("-inf");
+    }
+    return {
+        {"n_predict", params.n_predict}, {"temperature", number(params.temperature)},
+        {"top_k", params.top_k},         {"top_p", number(params.top_p)},
+        {"min_p", number(params.min_p)}, {"logit_bias", bias},
+    };
+}
+
 } // namespace
 
 Json model_json(const ModelInfo & info) {
@@ -98,28 +110,49 @@ Json model_json(const ModelInfo & info) {
 }
 
 Json settings_json(const ModelInfo & info, const EngineParams & engine, const GenerateParams & params) {
-    Json bias = Json::object();
-    for (const auto & [id, value] : params.logit_bias) {
-        bias[std::to_string(id)] = std::isfinite(value) ? number(value) : Json("-inf");
-    }
-    Json json = {
-        {"n_predict", params.n_predict},
-        {"temperature", number(params.temperature)},
-        {"top_k", params.top_k},
-        {"top_p", number(params.top_p)},
-        {"min_p", number(params.min_p)},
-        {"logit_bias", bias},
-        {"end_ids", params.end_ids},
-        {"n_ctx", engine.n_ctx},
-        {"n_threads", count(engine.n_threads)},
-        {"flash_attn", flash_name(engine.flash)},
-        {"cache_type_k", kv_name(engine.type_k)},
-        {"cache_type_v", kv_name(engine.type_v)},
-    };
+    Json json            = sampling_json(params);
+    json["end_ids"]      = params.end_ids;
+    json["n_ctx"]        = engine.n_ctx;
+    json["n_threads"]    = count(engine.n_threads);
+    json["flash_attn"]   = flash_name(engine.flash);
+    json["cache_type_k"] = kv_name(engine.type_k);
+    json["cache_type_v"] = kv_name(engine.type_v);
     if (info.traits.is_diffusion()) {
         add_denoising(json, info, params);
     }
     return json;
+}
+
+Json asked_json(const GenerateParams & params) {
+    Json json                = sampling_json(params);
+    json["steps"]            = count(params.steps);
+    json["steps_per_block"]  = count(params.steps_per_block);
+    json["block_length"]     = count(params.block_length);
+    json["sub_block_length"] = count(params.sub_block_length);
+    json["eps"]              = number(params.eps);
+    json["algorithm"]        = params.algorithm ? Json(algorithm_name(*params.algorithm)) : Json(nullptr);
+    json["alg_temp"]         = number(params.alg_temp);
+    json["cfg_scale"]        = number(params.cfg_scale);
+    json["threshold"]        = number(params.threshold);
+    json["factor"]           = number(params.factor);
+    json["eb_gamma"]         = number(params.eb_gamma);
+    json["pc_lambda"]        = number(params.pc_lambda);
+    json["pc_alpha"]         = number(params.pc_alpha);
+    json["pc_total"]         = params.pc_table.n_total;
+    json["cache"]            = params.cache ? Json(cache_name(*params.cache)) : Json(nullptr);
+    json["cache_refresh"]    = count(params.cache_refresh);
+    json["edit_threshold"]   = number(params.edit_threshold);
+    json["post_steps"]       = params.post_steps;
+    return json;
+}
+
+Json asked_json(const EngineParams & engine) {
+    return {
+        {"n_ctx", engine.n_ctx},
+        {"flash_attn", flash_name(engine.flash)},
+        {"cache_type_k", kv_name(engine.type_k)},
+        {"cache_type_v", kv_name(engine.type_v)},
+    };
 }
 
 Json steps_json(const std::vector<StepReport> & steps) {

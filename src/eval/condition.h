@@ -38,4 +38,50 @@ struct QaEdit {
     std::vector<EditSpec> specs;
 };
 
+// The conditions that a run is about, besides closed book.
+struct QaPlan {
+    bool                closed_book = true;
+    std::vector<size_t> passages    = {5}; // the largest is the base of those below
+    std::vector<size_t> gold_positions;
+    bool                all_positions = false; // every one of the base's
+    std::vector<size_t> noise;
+    bool                shuffle     = false;
+    bool                drop_gold   = false;
+    bool                repeat_gold = false;
+    std::vector<double> truncate_gold;
+    bool                contradict = false;
+    std::vector<QaEdit> edits;
+};
+
+// The columns in their order. Throws Error where a gold position is not among the passages, or a name comes twice.
+std::vector<QaCondition> make_conditions(const QaPlan & plan);
+
+// What is shown of an item.
+struct QaShown {
+    std::vector<QaPassage> passages;
+    std::string            false_answer;
+};
+
+class QaConditions {
+public:
+    // The dataset is where passages of other questions come from; it must outlive this.
+    QaConditions(const std::vector<QaItem> & items, uint64_t seed) : items_(items), seed_(seed) {}
+
+    // Can it be asked like that? Not without a gold passage, or without an answer in it to be replaced, where the condition is about it.
+    bool applies(const QaCondition & condition, const QaItem & item) const;
+
+    // What is drawn depends on the seed and the item's id alone. Throws Error where the dataset has too few other passages.
+    QaShown show(const QaCondition & condition, const QaItem & item) const;
+
+private:
+    std::vector<QaPassage> base(const QaItem & item, size_t n_passages) const;
+    std::vector<QaPassage> noise(const QaItem & item, size_t n_passages) const;
+    std::vector<QaPassage> gold_at(const QaItem & item, size_t n_passages, size_t position) const;
+    QaShown                contradicted(const QaItem & item, std::vector<QaPassage> passages) const;
+    std::string            other_answer(const QaItem & item) const;
+
+    const std::vector<QaItem> & items_;
+    uint64_t                    seed_;
+};
+
 } // namespace buoy

@@ -1,0 +1,128 @@
+#include "analysis/table.h"
+#include "buoy/device.h"
+#include "buoy/error.h"
+#include "console.h"
+#include "decode/generation-json.h"
+#include "eval/attention-probe.h"
+#include "eval/run.h"
+#include "eval/summary.h"
+#include "interrupt.h"
+#include "io/printable.h"
+#include "io/standard-streams.h"
+#include "options.h"
+#include "progress-line.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+namespace {
+
+constexpr const char * program          = "llama-diffusion-eval";
+constexpr int          exit_interrupted = 130;
+
+void print_summary(const std::string & path, const Options & options) {
+    const buoy::QaSummary summary = buoy::summarize(path);
+    if (options.json) {
+        print_text(buoy::json_line(buoy::summary_json(summary)));
+    } else if (options.csv) {
+        print_text(buoy::analysis::to_csv(buoy::summary_csv(summary)));
+    } else {
+        std::string text;
+        for (const buoy::analysis::Table & table : buoy::summary_tables(summary)) {
+            text += (text.empty() ? "" : "\n") + buoy::analysis::to_text(table);
+        }
+        if (summary.n_results != summary.n_expected) {
+            text += buoy::concat("\nnot complete: ", summary.n_results, " of ", summary.n_expected, " answers\n");
+        }
+        print_text(text);
+    }
+}
+
+int run_questions(const Options & options) {
+    const Console         console(program, options.verbose, options.log_file);
+    const buoy::QaDataset dataset = buoy::load_dataset(options.data);
+    buoy::QaRun           run;
+    run.conditions = buoy::make_conditions(options.plan);
+    run.form       = options.form.empty() ? buoy::PromptTemplate::standard() : buoy::PromptTemplate::load(options.form);
+    run.models     = buoy::name_models(options.models);
+    run.model      = options.model;
+    run.model.log  = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
+    run.model.progress = [](float) { return !interrupted(); };
+    run.engine         = options.engine;
+    run.generate       = options.generate;
+    run.ignore_eos     = options.ignore_eos;
+    run.dataset        = &dataset;
+    run.n_items        = options.n_items > 0 ? std::min(options.n_items, dataset.items.size()) : dataset.items.size();
+    run.shard          = options.shard;
+    run.n_shards       = options.n_shards;
+    run.raw            = options.raw;
+    run.output         = options.output;
+    run.stopped        = interrupted;
+    if (options.attn_metrics) {
+        run.probe      = buoy::make_attention_probe;
+        run.probe_name = "metrics";
+    }
+    bool complete = false;
+    try {
+        ProgressLine line;
+        run.progress = [&](const buoy::QaProgress & progress) { line.update(progress); };
+        complete     = buoy::run_qa(run);
+    } catch (const buoy::Error &) {
+        if (!interrupted()) { // while a model is loaded, Ctrl-C ends in an error
+            throw;
+        }
+    }
+    if (!complete) {
+        console.log(buoy::LogLevel::notice,
+                    "stopped; the same command goes on from " + buoy::printable(options.output));
+        return exit_interrupted;
+    }
+    print_summary(options.output, options);
+    return 0;
+}
+
+int run(int argc, char ** argv) {
+    Options options;
+    if (!parse_options(argc, argv, options)) {
+        return 0;
+    }
+    if (!options.rpc.empty()) {
+        buoy::add_rpc_servers(options.rpc);
+    }
+    if (options.list_devices) {
+        print_devices();
+        return 0;
+    }
+    switch (options.command) {
+        case Command::qa: return run_questions(options);
+        case Command::summary: print_summary(options.files[0], options); break;
+        case Command::merge: buoy::merge_results(options.files, options.output, options.force); break;
+    }
+    return 0;
+}
+
+int report(const std::string & text, int exit_code) {
+    std::fprintf(stderr, "%s: %s\n", program, text.c_str());
+    return exit_code;
+}
+
+} // namespace
+
+int main(int argc, char ** argv) {
+    buoy::fill_standard_streams();
+    install_signal_handlers("llama-diffusion-eval: ");
+    try {
+        const int exit_code = run(argc, argv);
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+            buoy::fail_runtime("standard output could not be written");
+        }
+        return exit_code;
+    } catch (const buoy::Error & error) {
+        return report(error.what(), error.kind() == buoy::ErrorKind::request ? 1 : 2);
+    } catch (const std::bad_alloc &) {
+        return report("out of memory", 2);
+    } catch (const std::exception & error) {
+        return report(buoy::printable(error.what()), 2);
+    }
+}

@@ -1,0 +1,244 @@
+#include "options.h"
+
+#include "buoy/bundled.h"
+#include "buoy/error.h"
+#include "buoy/version.h"
+#include "eval/attention-edits.h"
+#include "io/parse-number.h"
+#include "io/printable.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace {
+
+const char * const about =
+    "Asks language models questions, with and without passages, and scores their answers.\n"
+    "\n"
+    "  llama-diffusion-eval qa -m MODEL[,MODEL...] -d DATA.jsonl -o RESULTS.jsonl [flags]\n"
+    "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv]\n"
+    "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n"
+    "\n"
+    "qa --help, summary --help and merge --help list the flags of each.\n"
+    "Exit codes: 0 done, 1 the request was wrong, 2 it failed while running, 130 on Ctrl-C (the same command\n"
+    "goes on from there).\n";
+
+struct Asked {
+    bool help    = false;
+    bool version = false;
+};
+
+constexpr size_t count_max = 100000;
+
+// "1,5,8-10"
+std::vector<size_t> parse_counts(const std::string & where, const std::string & text, size_t least) {
+    std::vector<size_t> counts;
+    for (const auto & [first, last] : buoy::parse_index_ranges(where, text)) {
+        if (static_cast<size_t>(first) < least || static_cast<size_t>(last) > count_max) {
+            buoy::fail(where, ": ", buoy::in_quotes(text), ": expected numbers from ", least, " to ", count_max);
+        }
+        for (int32_t n = first; n <= last; n++) {
+            if (std::find(counts.begin(), counts.end(), static_cast<size_t>(n)) == counts.end()) {
+                counts.push_back(static_cast<size_t>(n));
+            }
+        }
+    }
+    if (counts.empty()) {
+        buoy::fail(where, ": ", buoy::in_quotes(text), ": expected numbers, 1,5 or 1-10");
+    }
+    return counts;
+}
+
+Flag::Setter counts_setter(std::vector<size_t> & target, size_t least) {
+    return [&target, least](const std::string & where, const std::string & text) {
+        target = parse_counts(where, text, least);
+    };
+}
+
+std::vector<std::string> split(const std::string & text) {
+    std::vector<std::string> parts;
+    for (size_t first = 0; first <= text.size();) {
+        const size_t last = std::min(text.find(',', first), text.size());
+        parts.push_back(text.substr(first, last - first));
+        first = last + 1;
+    }
+    return parts;
+}
+
+void add_models(const std::string & where, const std::string & text, std::vector<std::string> & models) {
+    for (const std::string & name : split(text)) {
+        if (name.empty()) {
+            buoy::fail(where, ": ", buoy::in_quotes(text), " has an empty entry");
+        }
+        models.push_back(buoy::find_model(name));
+    }
+}
+
+// "2/8"
+void set_shard(const std::string & where, const std::string & text, Options & o) {
+    const size_t slash = std::min(text.find('/'), text.size());
+    const auto   shard = buoy::parse_number<size_t>(text.substr(0, slash));
+    const auto   all   = buoy::parse_number<size_t>(text.substr(std::min(slash + 1, text.size())));
+    if (!shard || !all || *shard < 1 || *shard > *all || *all > count_max) {
+        buoy::fail(where, ": ", buoy::in_quotes(text), " is not I/N with I from 1 to N");
+    }
+    o.shard    = *shard - 1;
+    o.n_shards = *all;
+}
+
+void add_input_flags(FlagTable & table, Options & o) {
+    table.group("Input and output");
+    table
+        .call(
+            "-m, --model", "FILES",
+            [&o](const std::string & where, const std::string & text) { add_models(where, text, o.models); },
+            "GGUF files to ask, comma-separated, or names of bundled models: buoy-mdm, buoy-arm; can be repeated")
+        .repeatable = true;
+    table.text("-d, --data", "FILE", o.data, "questions: one JSON object a line, or gzip of that");
+    table.text("-o, --output", "FILE", o.output,
+               "result file, a line for each answer; where it exists already, the run goes on from its end");
+    table.text("--template", "FILE", o.form, "how question and passages become a prompt (docs/evaluation.md)")
+        .with_default("an instruction, numbered passages, the question");
+    table.toggle("--raw", o.raw, true, "take the prompt as it is, without the model's chat template");
+    table.number("--limit", "N", o.n_items, {1, 1e9}, "only the first N questions").with_default("all");
+    table.call(
+        "--shard", "I/N", [&o](const std::string & where, const std::string & text) { set_shard(where, text, o); },
+        "only every N-th question, from the I-th on; merge puts the files together");
+}
+
+void add_condition_flags(FlagTable & table, Options & o) {
+    buoy::QaPlan & plan          = o.plan;
+    const auto     set_positions = [&plan](const std::string & where, const std::string & text) {
+        plan.gold_positions = text == "all" ? std::vector<size_t>() : parse_counts(where, text, 1);
+        plan.all_positions  = text == "all";
+    };
+    const auto set_shares = [&plan](const std::string & where, const std::string & text) {
+        plan.truncate_gold.clear();
+        for (const std::string & part : split(text)) {
+            const auto share = buoy::parse_number<double>(part);
+            if (!share || !(*share > 0.0 && *share < 1.0)) {
+                buoy::fail(where, ": ", buoy::in_quotes(part), " is not a number between 0 and 1");
+            }
+            plan.truncate_gold.push_back(*share);
+        }
+    };
+    table.group("Conditions, a column each");
+    table.toggle("--no-closed-book", plan.closed_book, false, "leave out the questions without passages");
+    table
+        .call("--passages", "LIST", counts_setter(plan.passages, 1),
+              "how many passages to show, 1,5 or 1-5; the largest number is what the conditions below start from")
+        .with_default("5");
+    table.call("--gold-position", "LIST", set_positions,
+               "the gold passage at these places, 1,5,10 or all; passages of other questions fill up");
+    table.call("--noise", "LIST", counts_setter(plan.noise, 0),
+               "the gold passage among so many passages of other questions, 0-9");
+    table.toggle("--shuffle", plan.shuffle, true, "the passages in another order");
+    table.toggle("--drop-gold", plan.drop_gold, true, "without the gold passage");
+    table.toggle("--repeat-gold", plan.repeat_gold, true, "the gold passage once more at the end");
+    table.call("--truncate-gold", "LIST", set_shares, "only these shares of the gold passage's words, 0.25,0.5");
+    table.toggle("--contradict", plan.contradict, true,
+                 "a copy of the gold passage with another question's answer in it, somewhere between the others");
+    std::string ready;
+    for (const buoy::ReadyEdit & edit : buoy::ready_edits()) {
+        ready += std::string(ready.empty() ? "" : ", ") + edit.name + " (" + edit.help + ")";
+    }
+    table.texts("--attn-edit", "EDIT", o.edits, 1,
+                "the attention edited: " + ready +
+                    ", a SPEC as in docs/interventions.md, or NAME: SPEC; can be repeated");
+}
+
+void add_output_flags(FlagTable & table, Options & o, Asked & asked) {
+    table.group("Report");
+    table.toggle("--json", o.json, true, "print one JSON object instead of tables");
+    table.toggle("--csv", o.csv, true, "print CSV instead of tables");
+    table.toggle("-h, --help", asked.help, true, "print this and exit");
+}
+
+void add_qa_flags(FlagTable & table, Options & o, Asked & asked) {
+    add_input_flags(table, o);
+    add_condition_flags(table, o);
+    add_sampling_flags(table, o);
+    add_denoising_flags(table, o);
+    add_compute_flags(table, o, "the model's, at most 4096");
+    table.group("Attention");
+    table.toggle("--attn-metrics", o.attn_metrics, true,
+                 "measure where the attention goes while the answers are written; kept in the result file");
+    add_output_flags(table, o, asked);
+    table.toggle("-v, --verbose", o.verbose, true, "say what happens");
+    table.text("--log-file", "FILE", o.log_file, "write all messages to a file as well").with_env("LLAMA_ARG_LOG_FILE");
+}
+
+void add_summary_flags(FlagTable & table, Options & o, Asked & asked) {
+    table.group("Input");
+    table.texts("RESULTS", "FILE", o.files, 1, "the result file");
+    add_output_flags(table, o, asked);
+}
+
+void add_merge_flags(FlagTable & table, Options & o, Asked & asked) {
+    table.group("Input and output");
+    table.texts("RESULTS", "FILE...", o.files, 1 << 20, "the result files of all shards, in any order");
+    table.text("-o, --output", "FILE", o.output, "the file that a run without shards would have written");
+    table.toggle("--force", o.force, true, "replace the output if it exists");
+    table.toggle("-h, --help", asked.help, true, "print this and exit");
+}
+
+void check(Options & o) {
+    if (o.json && o.csv) {
+        buoy::fail("--json and --csv each say what is printed, use one of them");
+    }
+    if (o.command == Command::summary && o.files.size() != 1) {
+        buoy::fail("summary needs one result file");
+    }
+    if (o.command == Command::merge && (o.files.empty() || o.output.empty())) {
+        buoy::fail("merge needs the result files and -o OUTPUT");
+    }
+    if (o.command != Command::qa || o.list_devices) {
+        return;
+    }
+    if (o.models.empty() || o.data.empty() || o.output.empty()) {
+        buoy::fail("qa needs -m MODEL, -d DATA.jsonl and -o RESULTS.jsonl");
+    }
+    settle(o);
+    o.plan.edits = buoy::parse_qa_edits(o.edits);
+    buoy::check_params(o.generate);
+}
+
+void print(const std::string & text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+} // namespace
+
+bool parse_options(int argc, char ** argv, Options & options) {
+    const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+    const std::string              command = args.empty() ? "" : args[0];
+    if (command == "--version") {
+        print(std::string("llama-diffusion-eval ") + buoy::version() + "\n");
+        return false;
+    }
+    if (command == "-h" || command == "--help") {
+        print(about);
+        return false;
+    }
+    options.generate.n_predict = 32;
+    options.seed               = 1;
+    FlagTable table;
+    Asked     asked;
+    if (command == "qa") {
+        add_qa_flags(table, options, asked);
+    } else if (command == "summary") {
+        options.command = Command::summary;
+        add_summary_flags(table, options, asked);
+    } else if (command == "merge") {
+        options.command = Command::merge;
+        add_merge_flags(table, options, asked);
+    } else {
+        buoy::fail(command.empty() ? "no command given" : buoy::in_quotes(command) + " is no command",
+                   ", expected qa, summary or merge (--help tells more)");
+    }
+    table.parse("llama-diffusion-eval " + command, {args.begin() + 1, args.end()});
+    if (asked.help) {
+        print("llama-diffusion-eval " + command + "\n" + table.help());
+        return false;
+    }
+    check(options);
+    return true;
+}

@@ -1,0 +1,221 @@
+#include "eval/run.h"
+
+#include "buoy/error.h"
+#include "buoy/version.h"
+#include "decode/generation-json.h"
+#include "engine/edit-limits.h"
+#include "eval/attention-edits.h"
+#include "eval/hash.h"
+#include "eval/prompt.h"
+#include "eval/score.h"
+#include "io/printable.h"
+#include "text/utf8.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace buoy {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// An answer to be given.
+struct Task {
+    const QaItem *      item      = nullptr;
+    const QaCondition * condition = nullptr;
+};
+
+// What every model is asked, in the order of the result file.
+std::vector<Task> make_tasks(const QaRun & run, const QaConditions & conditions) {
+    std::vector<Task> tasks;
+    for (size_t i = run.shard; i < run.n_items; i += run.n_shards) {
+        const QaItem & item = run.dataset->items[i];
+        for (const QaCondition & condition : run.conditions) {
+            if (conditions.applies(condition, item)) {
+                tasks.push_back({&item, &condition});
+            }
+        }
+    }
+    return tasks;
+}
+
+Json settings_of(const QaRun & run) {
+    Json models = Json::array(), conditions = Json::array();
+    for (const QaModel & model : run.models) {
+        models.push_back({{"name", model.name}, {"hash", model.hash}});
+    }
+    for (const QaCondition & condition : run.conditions) {
+        Json json = {{"name", condition.name}, {"passages", condition.n_passages}};
+        for (const EditSpec & edit : condition.edits) {
+            json["edits"].push_back(utf8_repair(edit.text));
+        }
+        conditions.push_back(json);
+    }
+    const char * unpack = run.model.unpack == Unpack::off ? "off" : run.model.unpack == Unpack::f16 ? "f16" : "auto";
+    return {
+        {"version", version()},
+        {"dataset", {{"name", utf8_repair(run.dataset->name)}, {"hash", run.dataset->hash}}},
+        {"items", run.n_items},
+        {"models", models},
+        {"conditions", conditions},
+        {"template", utf8_repair(run.form.text())},
+        {"raw", run.raw},
+        {"seed", run.generate.seed},
+        {"ignore_eos", run.ignore_eos},
+        {"unpack", unpack},
+        {"attention", run.probe_name},
+        {"engine", asked_json(run.engine)},
+        {"generate", asked_json(run.generate)},
+    };
+}
+
+bool is_edited(const QaRun & run) {
+    return std::any_of(run.conditions.begin(), run.conditions.end(),
+                       [](const QaCondition & condition) { return !condition.edits.empty(); });
+}
+
+// A loaded model that answers.
+class Answerer {
+public:
+    Answerer(const QaRun & run, const QaModel & model)
+        : run_(run), name_(model.name), vocab_(Vocab::load(model.path)), params_(run.generate) {
+        ModelParams  file   = run.model;
+        EngineParams engine = run.engine;
+        file.path           = model.path;
+        engine.n_streams    = stream_count(run.generate);
+        if (engine.flash == FlashAttention::automatic && (is_edited(run) || run.probe)) {
+            engine.flash = FlashAttention::off; // else a layer that is looked at differs in rounding
+        }
+        engine_             = load_engine(file, engine);
+        const Traits & kind = engine_->info().traits;
+        // as the paper's authors decode LLaDA: all positions at once
+        if (params_.block_length == 0 && kind.attention == AttentionKind::full && !kind.shift && !params_.eps) {
+            params_.block_length = params_.n_predict;
+        }
+        if (!run.ignore_eos) {
+            params_.end_ids = vocab_.end_ids();
+        }
+        check_params(params_, engine_->info());
+        if (is_edited(run)) {
+            check_can_edit(*engine_);
+        }
+        const bool    whole_blocks = kind.attention == AttentionKind::block_causal;
+        const int32_t n_block      = params_.block_length > 0 ? params_.block_length : kind.block_length;
+        rules_                     = {run.raw, params_.n_predict, engine_->n_ctx() - (whole_blocks ? n_block - 1 : 0)};
+    }
+
+    QaResult answer(const QaItem & item, const QaCondition & condition, const QaShown & shown) {
+        const QaPrompt prompt = make_qa_prompt(vocab_, run_.form, rules_, item.question, shown.passages);
+        QaResult       result;
+        result.model      = name_;
+        result.condition  = condition.name;
+        result.item       = item.index;
+        result.id         = item.id;
+        result.n_passages = prompt.passages.size();
+        for (size_t i = 0; i < prompt.passages.size(); i++) {
+            if (prompt.passages[i].gold) {
+                result.gold.push_back(i + 1);
+            }
+        }
+        result.cut          = prompt.cut;
+        result.too_long     = prompt.too_long;
+        result.false_answer = shown.false_answer;
+        if (!prompt.too_long) {
+            generate_answer(item, condition, prompt, result);
+        }
+        return result;
+    }
+
+private:
+    void generate_answer(const QaItem & item, const QaCondition & condition, const QaPrompt & prompt,
+                         QaResult & result) {
+        GenerateParams                 params = params_;
+        const std::unique_ptr<QaProbe> probe  = run_.probe ? run_.probe(*engine_, vocab_, item, prompt) : nullptr;
+        const std::unique_ptr<AttentionEditor> editor = make_qa_editor(condition, *engine_, prompt, params);
+        if (editor) {
+            editor->attach(params);
+        }
+        if (probe) {
+            probe->attach(params);
+        }
+        const Generation generation = generate(*engine_, prompt.tokens, params);
+        result.prediction           = vocab_.decode(generation.tokens);
+        result.scores               = score_answer(result.prediction, item.answers);
+        result.misled = !result.false_answer.empty() && has_answer(result.prediction, {result.false_answer});
+        if (probe) {
+            result.attention = probe->result(generation, result.prediction, result.scores);
+        }
+    }
+
+    const QaRun &           run_;
+    std::string             name_;
+    Vocab                   vocab_;
+    GenerateParams          params_;
+    PromptRules             rules_;
+    std::unique_ptr<Engine> engine_;
+};
+
+// What the file has must be what this run begins with.
+void check_found(const QaRun & run, const std::vector<QaResult> & found, const std::vector<Task> & tasks) {
+    for (size_t i = 0; i < found.size(); i++) {
+        const size_t model = i / tasks.size();
+        const Task & task  = tasks[i % tasks.size()];
+        if (model >= run.models.size() || found[i].model != run.models[model].name ||
+            found[i].condition != task.condition->name || found[i].item != task.item->index) {
+            fail(printable(run.output), ":", i + 2, ": not the answer that this run gives there");
+        }
+    }
+}
+
+} // namespace
+
+std::vector<QaModel> name_models(const std::vector<std::string> & paths) {
+    std::vector<QaModel>  models;
+    std::set<std::string> taken;
+    for (const std::string & path : paths) {
+        const std::string stem = utf8_repair(std::filesystem::path(path).stem().string());
+        std::string       name = stem;
+        for (int i = 2; !taken.insert(name).second; i++) {
+            name = stem + "-" + std::to_string(i);
+        }
+        models.push_back({name, path, hash_file(path)});
+    }
+    return models;
+}
+
+bool run_qa(const QaRun & run) {
+    if (run.generate.n_predict < 1) {
+        fail("an answer needs at least one token, -n is ", run.generate.n_predict);
+    }
+    const QaConditions      conditions(run.dataset->items, run.generate.seed);
+    const std::vector<Task> tasks = make_tasks(run, conditions);
+    if (tasks.empty()) {
+        fail(printable(run.dataset->name), ": no condition applies to any of the questions");
+    }
+    const QaHeader header = {settings_of(run), run.n_items, tasks.size() * run.models.size(), run.shard, run.n_shards};
+    ResultWriter   file(run.output, header);
+    check_found(run, file.found(), tasks);
+    const size_t n_found  = file.found().size();
+    QaProgress   progress = {"", n_found, n_found, header.n_results};
+    for (size_t m = n_found / tasks.size(); m < run.models.size(); m++) {
+        progress.model = run.models[m].name;
+        Answerer answerer(run, run.models[m]);
+        while (progress.n_done < (m + 1) * tasks.size()) {
+            if (run.stopped && run.stopped()) {
+                return false;
+            }
+            const Task & task = tasks[progress.n_done % tasks.size()];
+            file.append(answerer.answer(*task.item, *task.condition, conditions.show(*task.condition, *task.item)));
+            progress.n_done++;
+            if (run.progress) {
+                run.progress(progress);
+            }
+        }
+    }
+    file.finish();
+    return true;
+}
+
+} // namespace buoy

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "buoy/engine.h"
+#include "buoy/generate.h"
+#include "buoy/log.h"
+#include "eval/condition.h"
+#include "eval/dataset.h"
+#include "eval/result-file.h"
+#include "eval/template.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace buoy {
+
+struct QaModel {
+    std::string name; // in the results
+    std::string path;
+    std::string hash;
+};
+
+// Names are those of the files, with a number where they would be the same.
+std::vector<QaModel> name_models(const std::vector<std::string> & paths);
+
+struct QaProgress {
+    std::string model;
+    size_t      n_done    = 0; // answers, with those that the file had
+    size_t      n_resumed = 0; // of them
+    size_t      n_all     = 0;
+};
+
+// Everything that a run is.
+struct QaRun {
+    std::vector<QaModel>     models;
+    ModelParams              model; // but for the path
+    EngineParams             engine;
+    GenerateParams           generate;
+    bool                     ignore_eos = false;
+    const QaDataset *        dataset    = nullptr;
+    size_t                   n_items    = 0; // the first of the dataset
+    size_t                   shard      = 0; // of them, those whose index is that, modulo n_shards
+    size_t                   n_shards   = 1;
+    PromptTemplate           form       = PromptTemplate::standard();
+    bool                     raw        = false; // no chat template
+    std::vector<QaCondition> conditions;
+    std::string              output;     // result file
+    QaProbeMaker             probe;      // may be empty
+    std::string              probe_name; // what tells its settings; part of the run's
+
+    std::function<bool()>                   stopped; // asked before every answer
+    std::function<void(const QaProgress &)> progress;
+};
+
+// Asks every model every question under every condition that applies, and writes the result file, from where it ends. False: it was
+// stopped before the end.
+bool run_qa(const QaRun & run);
+
+} // namespace buoy
