@@ -25,6 +25,13 @@ double quantile(std::vector<double> values, double fraction);
 // Mersenne Twister (MT19937) with that seed: index = number · n / 2^32.
 std::pair<double, double> bootstrap_mean(const std::vector<double> & values, uint32_t seed);
 
+// Pearson's correlation of the pairs; with one of the two 0 or 1, the point-biserial one. NaN where one of them never changes.
+double correlation(const std::vector<double> & a, const std::vector<double> & b);
+
+// Its 95 % confidence interval, by the same resamples, of pairs; those without a correlation are left out.
+std::pair<double, double> bootstrap_correlation(const std::vector<double> & a, const std::vector<double> & b,
+                                                uint32_t seed);
+
 // A mean that is added up.
 struct Mean {
     double sum = 0;
