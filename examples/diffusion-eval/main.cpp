@@ -4,6 +4,8 @@
 #include "console.h"
 #include "decode/generation-json.h"
 #include "eval/attention-probe.h"
+#include "eval/attention-summary.h"
+#include "eval/figures.h"
 #include "eval/run.h"
 #include "eval/summary.h"
 #include "interrupt.h"
@@ -22,14 +24,26 @@ constexpr const char * program          = "llama-diffusion-eval";
 constexpr int          exit_interrupted = 130;
 
 void print_summary(const std::string & path, const Options & options) {
-    const buoy::QaSummary summary = buoy::summarize(path);
+    const buoy::QaSummary                summary   = buoy::summarize(path);
+    const std::vector<buoy::QaAttention> attention = buoy::summarize_attention(path);
+    if (!options.figures.empty()) {
+        buoy::write_qa_figures(options.figures, buoy::qa_figures(summary, attention));
+    }
     if (options.json) {
-        print_text(buoy::json_line(buoy::summary_json(summary)));
+        nlohmann::ordered_json json = buoy::summary_json(summary);
+        if (!attention.empty()) {
+            json["attention"] = buoy::attention_json(attention);
+        }
+        print_text(buoy::json_line(json));
     } else if (options.csv) {
         print_text(buoy::analysis::to_csv(buoy::summary_csv(summary)));
     } else {
-        std::string text;
-        for (const buoy::analysis::Table & table : buoy::summary_tables(summary)) {
+        std::vector<buoy::analysis::Table> tables = buoy::summary_tables(summary);
+        std::string                        text;
+        for (const buoy::analysis::Table & table : buoy::attention_tables(attention)) {
+            tables.push_back(table);
+        }
+        for (const buoy::analysis::Table & table : tables) {
             text += (text.empty() ? "" : "\n") + buoy::analysis::to_text(table);
         }
         if (summary.n_results != summary.n_expected) {

@@ -16,7 +16,7 @@ const char * const about =
     "Asks language models questions, with and without passages, and scores their answers.\n"
     "\n"
     "  llama-diffusion-eval qa -m MODEL[,MODEL...] -d DATA.jsonl -o RESULTS.jsonl [flags]\n"
-    "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv]\n"
+    "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv] [--figures DIR]\n"
     "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n"
     "\n"
     "qa --help, summary --help and merge --help list the flags of each.\n"
@@ -151,6 +151,7 @@ void add_output_flags(FlagTable & table, Options & o, Asked & asked) {
     table.group("Report");
     table.toggle("--json", o.json, true, "print one JSON object instead of tables");
     table.toggle("--csv", o.csv, true, "print CSV instead of tables");
+    table.text("--figures", "DIR", o.figures, "write the figures there, as SVG and PNG");
     table.toggle("-h, --help", asked.help, true, "print this and exit");
 }
 

@@ -24,9 +24,10 @@ struct Options : RunOptions {
     bool                     attn_metrics = false;
 
     std::vector<std::string> files; // of summary and merge
-    bool                     force   = false;
-    bool                     json    = false;
-    bool                     csv     = false;
+    bool                     force = false;
+    bool                     json  = false;
+    bool                     csv   = false;
+    std::string              figures; // directory
     bool                     verbose = false;
     std::string              log_file;
 };
