@@ -42,9 +42,9 @@ void add_columns(Table & table, const std::string & name) {
 }
 
 void add_cells(std::vector<Cell> & row, const QaMean & mean) {
-    const double nothing = std::nan("");
-    row.insert(row.end(),
-               {mean.n > 0 ? mean.mean : nothing, mean.n > 0 ? mean.low : nothing, mean.n > 0 ? mean.high : nothing});
+    for (const double value : {mean.mean, mean.low, mean.high}) {
+        row.emplace_back(mean.n > 0 ? value : std::nan(""));
+    }
 }
 
 } // namespace
