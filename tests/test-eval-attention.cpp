@@ -8,6 +8,7 @@
 #include "eval/attention-probe.h"
 #include "eval/attention-span.h"
 #include "eval/prompt.h"
+#include "support/cli.h"
 #include "support/paths.h"
 
 #include <doctest/doctest.h>
@@ -42,20 +43,20 @@ struct Bench {
     QaPrompt                prompt;
     GenerateParams          params;
 
-    explicit Bench(const std::string & path) : vocab(Vocab::load(path)) {
+    explicit Bench(const std::string & path, int32_t n_predict = 8, int32_t n_ctx = 256) : vocab(Vocab::load(path)) {
         ModelParams  model;
         EngineParams options;
         model.path        = path;
-        options.n_ctx     = 256;
+        options.n_ctx     = n_ctx;
         options.n_threads = 1;
         options.flash     = FlashAttention::off;
         options.type_k    = KvType::f32;
         options.type_v    = KvType::f32;
         engine            = load_engine(model, options);
-        params.n_predict  = 8;
+        params.n_predict  = n_predict;
         params.end_ids    = vocab.end_ids();
         const PromptTemplate form("test", "{{#passages}}\n{{n}}. {{text}}\n{{/passages}}\n{{question}}\n");
-        prompt = make_qa_prompt(vocab, form, {false, params.n_predict, 256}, item.question, item.passages);
+        prompt = make_qa_prompt(vocab, form, {false, params.n_predict, n_ctx}, item.question, item.passages);
     }
 
     // The settings with a condition's edits; the editor must live as long as they.
@@ -202,7 +203,14 @@ TEST_CASE("attention while evaluating, with edits, is that of full recordings") 
     }
 }
 
-TEST_CASE("attention while evaluating: blocks, caches that are exact, several tokens a step") {
+TEST_CASE("attention while evaluating: a block-causal model with its cache") {
+    Bench bench(tiny_model("sdar"), 24, 512); // several blocks
+    bench.params.end_ids.clear();
+    check_against_recordings(bench, {});
+    check_against_recordings(bench, parse_qa_edits({"gold-unseen"}));
+}
+
+TEST_CASE("attention while evaluating: blocks, several tokens a step") {
     Bench bench(find_model(bundled_diffusion_model));
     bench.params.block_length = 4;
     check_against_recordings(bench, {});
