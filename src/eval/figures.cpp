@@ -14,7 +14,7 @@ namespace buoy {
 
 namespace {
 
-const std::string intervals = "Bands and bars: 95 % interval of the mean (bootstrap over questions).";
+const std::string bands = "Bands: 95 % interval of the mean (bootstrap over questions).";
 
 bool begins_with(const std::string & text, const std::string & part) { return text.compare(0, part.size(), part) == 0; }
 
@@ -56,7 +56,7 @@ std::optional<figure::Figure> accuracy_over(const QaSummary & summary, const std
     if (chart.series.empty()) {
         return std::nullopt;
     }
-    figure::Figure out = titled(title, summary.dataset, intervals);
+    figure::Figure out = titled(title, summary.dataset, bands);
     out.charts         = {chart};
     return out;
 }
@@ -85,7 +85,8 @@ std::optional<figure::Figure> accuracy_by_condition(const QaSummary & summary) {
     if (chart.groups.size() < 2) {
         return std::nullopt;
     }
-    figure::Figure out = titled("Accuracy by condition", summary.dataset, intervals);
+    figure::Figure out = titled("Accuracy by condition", summary.dataset,
+                                "Bars: as long as the 95 % interval of the mean (bootstrap over questions).");
     out.charts         = {chart};
     return out;
 }
@@ -214,14 +215,14 @@ std::vector<QaFigure> qa_figures(const QaSummary & summary, const std::vector<Qa
     add("gold-by-layer",
         line_by_layer(cells, &QaAttention::gold, 1,
                       titled("Attention on the gold passage", subtitle,
-                             "Mean over heads and over the rows that write the answer's tokens. " + intervals),
+                             "Mean over heads and over the rows that write the answer's tokens. " + bands),
                       {"attention on gold", true, 0.0, std::nullopt}));
     add("absorption-by-layer",
         line_by_layer(cells, &QaAttention::absorption, 0.01,
                       titled("Absorption by layer", subtitle,
                              "Share of all attention on the first token (causal models) or on the anchors of the "
                              "finished sequence. " +
-                                 intervals),
+                                 bands),
                       {"attention on anchors", true, 0.0, std::nullopt}));
     add("retrieval-heads",
         maps_of(retrieval_maps(cells),
