@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "imatrix.h"
+#include "io/parse-number.h"
 #include "io/printable.h"
 #include "io/split-work.h"
 #include "size-label.h"
@@ -96,13 +97,42 @@ LogitsError verify_logits(const std::string & path, ConvertInput input, WriteOpt
     return compare_logits(exact, path, write.n_threads);
 }
 
+// What the user says of a model that does not say it itself.
+void set_diffusion_keys(ConvertInput & input, const ConvertOptions & options) {
+    const char * const mask_key = "tokenizer.ggml.mask_token_id";
+    if (!options.mask_token.empty()) {
+        const std::vector<std::string> tokens = input.header.texts("tokenizer.ggml.tokens");
+        const auto                     found  = std::find(tokens.begin(), tokens.end(), options.mask_token);
+        const auto                     number = parse_number<uint32_t>(options.mask_token);
+        if (number ? *number >= tokens.size() : found == tokens.end()) {
+            fail("the mask token ", in_quotes(options.mask_token), " is none of the ", tokens.size(), " tokens of ",
+                 printable(options.input));
+        }
+        input.header.set(mask_key, number ? *number : static_cast<uint32_t>(found - tokens.begin()));
+    }
+    if (options.block_length < 0 || options.block_length > INT32_MAX) {
+        fail("the block length is ", options.block_length, ", expected 1 to ", INT32_MAX);
+    }
+    if (options.block_length > 0) {
+        if (!input.header.has(mask_key)) {
+            fail("a block length is for diffusion models, ", printable(options.input),
+                 " has no mask token and none was given");
+        }
+        input.header.set("diffusion.block_length", static_cast<uint32_t>(options.block_length));
+    }
+    if (input.diffusion && !input.header.has(mask_key) && options.log) {
+        options.log(LogLevel::warn, concat(printable(options.input), ": a diffusion model without a mask token"));
+    }
+}
+
 ConvertResult convert(const ConvertOptions & options) {
     const QuantMix &            mix = mix_of(options.outtype);
     std::vector<TensorTypeRule> rules;
     for (const std::string & text : options.tensor_types) {
         rules.push_back(parse_tensor_type(text));
     }
-    ConvertInput                 input   = open_input(options.input, mix, options.log);
+    ConvertInput input = open_input(options.input, mix, options.log);
+    set_diffusion_keys(input, options);
     const std::optional<Imatrix> imatrix = load_imatrix(options, input);
     choose_types(input.tensors, mix, input.model, imatrix.has_value(), rules, options.log);
     if (imatrix) {

@@ -16,11 +16,13 @@ struct ConvertOptions {
     std::string              input;  // a Hugging Face directory, a GGUF file or a llama2.c .bin
     std::string              output; // the GGUF file to write, or a directory for one named by convention
     OutType                  outtype = OutType::f16;
-    std::vector<std::string> tensor_types;      // REGEX=TYPE
-    std::string              imatrix;           // importance matrix file
-    uint64_t                 split_max = 0;     // bytes of a file; 0: all in one
-    bool                     dry_run   = false; // plan only
-    bool                     verify    = false; // read the output again and compare
+    std::vector<std::string> tensor_types;         // REGEX=TYPE
+    std::string              imatrix;              // importance matrix file
+    std::string              mask_token;           // its text or id; empty: as the input says
+    int64_t                  block_length = 0;     // of block-causal attention; 0: as the input says
+    uint64_t                 split_max    = 0;     // bytes of a file; 0: all in one
+    bool                     dry_run      = false; // plan only
+    bool                     verify       = false; // read the output again and compare
     bool         verify_logits = false; // run the input's precision and the output on a fixed prompt and compare
     bool         force         = false; // replace an existing output
     int          n_threads     = 0;     // 0: one per core

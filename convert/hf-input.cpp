@@ -23,9 +23,6 @@ ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCal
     // The plan proves the config's sizes by the tensors; only then may they size the vocabulary.
     input.tensors             = plan_tensors(mapping, params, config, source, log);
     const Tokenizer tokenizer = read_tokenizer(dir, config, params.n_vocab, log);
-    if (mapping.diffusion && tokenizer.special_ids.count("mask") == 0 && log) {
-        log(LogLevel::warn, concat(dir, ": a diffusion model without a mask token"));
-    }
     set_general(input.header, dir, mapping, config, input.tensors, mix.file_type);
     set_model(input.header, mapping, params);
     set_tokenizer(input.header, tokenizer);
@@ -39,6 +36,7 @@ ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCal
     input.name       = printable(fs::weakly_canonical(dir, error).filename().string());
     input.size_label = size_label(input.tensors);
     input.tokenizer  = tokenizer.file;
+    input.diffusion  = mapping.diffusion;
     input.model      = {mapping.arch, params.n_layer, params.n_head, params.n_head_kv, params.moe.n_expert};
     return input;
 }

@@ -66,6 +66,10 @@ int convert_command(int argc, char ** argv) {
                    "REGEX=TYPE: the type of tensors with such a name; repeatable")
         ->allow_extra_args(false);
     app.add_option("--imatrix", options.imatrix, "importance matrix to quantise with");
+    app.add_option("--mask-token", options.mask_token, "the mask of a model that does not name one: its text or id");
+    app.add_option("--block-length", options.block_length,
+                   "block-causal attention with blocks of that many, where the config does not say")
+        ->check(CLI::Range(1, INT32_MAX));
     app.add_option("--split-max-size", split_max, "several files of at most this size (500M, 2G)");
     app.add_flag("--dry-run", options.dry_run, "print what would be written, write nothing");
     app.add_flag("--verify", options.verify, "read the output again and compare it with the input");

@@ -151,7 +151,7 @@ private:
         if (params_.factor) {
             return count_by_factor(ranked, *params_.factor);
         }
-        return settings_.algorithm == Algorithm::eb ? count_by_entropy(ranked, params_.eb_gamma) : due;
+        return settings_.algorithm == Algorithm::eb ? count_by_entropy_sum(ranked, params_.eb_gamma) : due;
     }
 
     Canvas &                canvas_;

@@ -116,4 +116,17 @@ int32_t count_by_entropy(const std::vector<Candidate> & ranked, float gamma) {
     return std::max(1, n);
 }
 
+int32_t count_by_entropy_sum(const std::vector<Candidate> & ranked, float gamma) {
+    double  sum = 0.0;
+    int32_t n   = 0;
+    for (const Candidate & c : ranked) {
+        sum += static_cast<double>(c.entropy);
+        if (sum >= static_cast<double>(gamma)) {
+            break;
+        }
+        n++;
+    }
+    return std::max(1, n);
+}
+
 } // namespace buoy

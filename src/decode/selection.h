@@ -33,5 +33,7 @@ int32_t keep_surer(std::vector<Candidate> & ranked, float threshold, int32_t n_d
 int32_t count_by_factor(const std::vector<Candidate> & ranked, float factor); // Fast-dLLM: (n + 1)(1 − c_n) < factor
 int32_t count_by_entropy(const std::vector<Candidate> & ranked,
                          float                          gamma); // EB-sampler: cumsum − cummax <= gamma, one at least
+// SDAR's entropy_bounded: cumsum < gamma, one at least.
+int32_t count_by_entropy_sum(const std::vector<Candidate> & ranked, float gamma);
 
 } // namespace buoy

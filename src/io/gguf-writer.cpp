@@ -39,6 +39,20 @@ void GgufWriter::set(const std::string & key, const std::vector<float> & values)
     gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_FLOAT32, values.data(), values.size());
 }
 
+bool GgufWriter::has(const std::string & key) const { return gguf_find_key(context_.get(), key.c_str()) >= 0; }
+
+std::vector<std::string> GgufWriter::texts(const std::string & key) const {
+    std::vector<std::string> values;
+    const int64_t            id = gguf_find_key(context_.get(), key.c_str());
+    if (id >= 0 && gguf_get_kv_type(context_.get(), id) == GGUF_TYPE_ARRAY &&
+        gguf_get_arr_type(context_.get(), id) == GGUF_TYPE_STRING) {
+        for (size_t i = 0; i < gguf_get_arr_n(context_.get(), id); i++) {
+            values.emplace_back(gguf_get_arr_str(context_.get(), id, i));
+        }
+    }
+    return values;
+}
+
 void GgufWriter::copy_keys(const std::string & path) {
     const gguf_context_ptr source(gguf_init_from_file(path.c_str(), {true, nullptr}));
     if (source == nullptr) {

@@ -25,6 +25,9 @@ public:
     void set(const std::string & key, const std::vector<int32_t> & values);
     void set(const std::string & key, const std::vector<float> & values);
 
+    bool                     has(const std::string & key) const;
+    std::vector<std::string> texts(const std::string & key) const; // an array's; empty where there is none
+
     // All keys of a GGUF file that was validated before; those that are about how it was cut into files are left out.
     void copy_keys(const std::string & path);
     // The keys, without the tensors.
