@@ -127,18 +127,27 @@ function(buoy_tree_require dir what)
         "expected tree ${BUOY_PIN_TREE}, found ${id}")
 endfunction()
 
-# The directory with the pinned tree.
-function(buoy_obtain_tree out)
+# Where the pinned tree is, if it is there.
+function(buoy_tree_dir out)
     if(BUOY_LLAMA_CPP_DIR)
         get_filename_component(dir "${BUOY_LLAMA_CPP_DIR}" ABSOLUTE BASE_DIR "${CMAKE_BINARY_DIR}")
+    else()
+        buoy_cache_root(root)
+        string(SUBSTRING "${BUOY_PIN_TREE}" 0 12 short)
+        set(dir "${root}/llama.cpp-${BUOY_PIN_VERSION}-${short}")
+    endif()
+    set(${out} "${dir}" PARENT_SCOPE)
+endfunction()
+
+# The directory with the pinned tree.
+function(buoy_obtain_tree out)
+    buoy_tree_dir(dir)
+    if(BUOY_LLAMA_CPP_DIR)
         buoy_tree_require("${dir}" "BUOY_LLAMA_CPP_DIR ${dir}")
         set(${out} "${dir}" PARENT_SCOPE)
         return()
     endif()
 
-    buoy_cache_root(root)
-    string(SUBSTRING "${BUOY_PIN_TREE}" 0 12 short)
-    set(dir "${root}/llama.cpp-${BUOY_PIN_VERSION}-${short}")
     file(LOCK "${dir}.lock" GUARD FUNCTION TIMEOUT 600) # against two downloads at once
     if(EXISTS "${dir}")
         buoy_tree_id("${dir}" id)

@@ -1,0 +1,293 @@
+// Every operation of the graphs we build, with the types it is used with, against what upstream's tables say of the backends that
+// can't be run here. docs/backends.md shows the same.
+
+#include "engine/ggml-engine.h"
+#include "support/backend-table.h"
+#include "support/hf-dir.h"
+#include "support/oracle.h"
+#include "support/paths.h"
+#include "support/random-engine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+using Uses = std::set<OpUse>;
+
+constexpr int32_t n_tokens = 40;
+
+// The backends' graphs are those without our own CPU kernels.
+std::unique_ptr<Engine> plain_engine(const RandomModel & model, const EngineParams & params) {
+    static std::map<std::string, std::string> made;
+    std::string &                             path = made[model.arch + model.type];
+    ModelParams                               where;
+    where.path        = path.empty() ? path = random_gguf(model) : path;
+    where.use_kernels = false;
+    where.use_repack  = false;
+    return load_engine(where, params);
+}
+
+RandomModel model_of(const std::string & arch, const std::string & type = "f32") {
+    RandomModel model;
+    model.arch         = arch;
+    model.type         = type;
+    model.n_embd       = 256; // a block of the K-quants
+    model.n_head       = 2;
+    model.n_head_kv    = arch == "llada" ? 2 : 1;
+    model.head_dim     = 128; // as almost all of them have
+    model.n_ff         = 256;
+    model.n_ff_expert  = 256;
+    model.block_length = arch == "sdar" || arch == "sdar_moe" || arch == "llada2" || arch == "fast-dllm-v2" ? 8 : 0;
+    model.n_group      = arch == "llada2" ? 4 : 0;
+    return model;
+}
+
+void collect(Engine & engine, const ForwardRequest & request, Uses & uses) {
+    auto & ours = dynamic_cast<GgmlEngine &>(engine);
+    ours.watch([&](const ggml_tensor * node, bool) {
+        if (computes(node)) {
+            uses.insert(op_use(node));
+        }
+        return false;
+    });
+    ours.forward(request);
+    ours.watch(nullptr);
+}
+
+ForwardRequest request_of(const Engine & engine, int32_t n_streams = 1) {
+    ForwardRequest request = whole_request(random_tokens(n_tokens, engine.info().n_vocab));
+    request.tokens         = random_tokens(static_cast<size_t>(n_tokens * n_streams), engine.info().n_vocab);
+    return request;
+}
+
+// A pass over everything, with all rows and with some, one that stores, a step against what is stored; and the summaries.
+void collect_passes(Engine & engine, Uses & uses, ForwardRequest request) {
+    collect(engine, request, uses);
+    request.kv = KvUse::store;
+    collect(engine, request, uses);
+    request.rows = {1, 7, 12};
+    collect(engine, request, uses);
+    request.kv = KvUse::none;
+    collect(engine, request, uses);
+}
+
+Uses ops_of(const RandomModel & model, const EngineParams & params,
+            const std::function<void(ForwardRequest &)> & change) {
+    const auto     engine  = plain_engine(model, params);
+    ForwardRequest request = request_of(*engine, params.n_streams);
+    change(request);
+    request.sink = [](const TapEvent &) {};
+    Uses uses;
+    collect_passes(*engine, uses, request);
+    return uses;
+}
+
+void add(Uses & to, const Uses & more) { to.insert(more.begin(), more.end()); }
+
+EngineParams way(FlashAttention flash, KvType type) {
+    EngineParams params;
+    params.flash  = flash;
+    params.type_k = params.type_v = type;
+    return params;
+}
+
+// The exact way and the fast one.
+std::vector<EngineParams> two_ways() {
+    return {way(FlashAttention::off, KvType::f32), way(FlashAttention::on, KvType::f16)};
+}
+
+std::vector<EngineParams> all_ways() {
+    std::vector<EngineParams> ways;
+    for (FlashAttention flash : {FlashAttention::off, FlashAttention::on}) {
+        for (KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
+            ways.push_back(way(flash, type));
+        }
+    }
+    return ways;
+}
+
+void logits(ForwardRequest &) {}
+
+// What a row of the table in the docs is about, and the operations it adds to those of a plain pass.
+struct Feature {
+    const char *                          name;
+    std::function<void(ForwardRequest &)> change;
+};
+
+std::function<void(ForwardRequest &)> tap(Tap kind, TapReduce reduce = TapReduce::none) {
+    return [kind, reduce](ForwardRequest & request) {
+        request.taps = {{kind, 0, reduce}, {kind, 1, reduce}};
+        if (reduce == TapReduce::regions) {
+            request.selection.regions = {{0, 1, 2}, {3, 4, 9}};
+        }
+    };
+}
+
+std::vector<Feature> features() {
+    return {
+        {"summaries of rows", [](ForwardRequest & r) { r.output = OutputKind::summary; }},
+        {"`scores`", tap(Tap::attn_scores)},
+        {"`pattern`", tap(Tap::pattern)},
+        {"`pattern`, `heads`", tap(Tap::pattern, TapReduce::heads)},
+        {"`pattern`, `received`", tap(Tap::pattern, TapReduce::received)},
+        {"`pattern`, `regions`", tap(Tap::pattern, TapReduce::regions)},
+        {"a selection of heads and rows",
+         [](ForwardRequest & r) {
+             tap(Tap::pattern)(r);
+             r.selection.heads = {1};
+             r.selection.rows  = {1, 7};
+         }},
+        {"`q`", tap(Tap::rot_q)},
+        {"`k`", tap(Tap::rot_k)},
+        {"`v`", tap(Tap::v)},
+        {"`resid`", tap(Tap::resid_post)},
+        {"edits",
+         [](ForwardRequest & r) {
+             r.edits = {{1, {}, {}, {2, 3}, -1.0f}};
+         }},
+        {"edits by head",
+         [](ForwardRequest & r) {
+             r.edits = {{1, {0}, {}, {2, 3}, -1.0f}};
+         }},
+        {"edits found while the pass runs",
+         [](ForwardRequest & r) {
+             r.probed = {0, 1};
+             r.probe  = [](int32_t, const std::vector<int32_t> &, const float *) {
+                 return std::vector<AttentionEdit>{};
+             };
+         }},
+    };
+}
+
+const char * const architectures[] = {"llada",  "dream",        "llada-moe", "rnd1",  "sdar",  "sdar_moe",
+                                      "llada2", "fast-dllm-v2", "llama",     "qwen2", "qwen3", "qwen3moe"};
+const char * const weight_types[]  = {"f32",  "f16",  "bf16", "q8_0", "q4_0", "q4_1",   "q5_0",
+                                      "q5_1", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_xs", "iq4_nl"};
+
+struct Row {
+    std::string name;
+    Uses        uses;
+};
+
+bool has_experts(const std::string & arch) {
+    return arch == "llada-moe" || arch == "rnd1" || arch == "sdar_moe" || arch == "llada2" || arch == "qwen3moe";
+}
+
+std::vector<Row> all_rows() {
+    Uses plain, moe, cfg;
+    for (const char * arch : architectures) {
+        for (const EngineParams & params : two_ways()) {
+            add(has_experts(arch) ? moe : plain, ops_of(model_of(arch), params, logits));
+        }
+    }
+    for (const EngineParams & params : all_ways()) {
+        add(plain, ops_of(model_of("llada"), params, logits));
+        add(plain, ops_of(model_of("sdar"), params, logits));
+    }
+    for (const char * type : weight_types) {
+        add(plain, ops_of(model_of("llada", type), {}, logits));
+        add(moe, ops_of(model_of("llada-moe", type), {}, logits));
+    }
+    EngineParams two;
+    two.n_streams = 2;
+    add(cfg, ops_of(model_of("llada"), two, [](ForwardRequest & r) { r.cfg_scale = 1.0f; }));
+    std::vector<Row> rows = {{"every pass", plain}, {"mixtures of experts", moe}, {"guidance", cfg}};
+    for (const Feature & feature : features()) {
+        Uses uses;
+        for (const EngineParams & params : two_ways()) {
+            add(uses, ops_of(model_of("llada"), params, feature.change));
+            add(uses, ops_of(model_of("sdar"), params, feature.change));
+        }
+        rows.push_back({feature.name, uses});
+    }
+    for (size_t i = 1; i < rows.size(); i++) { // what comes on top of a plain pass
+        for (const OpUse & use : plain) {
+            rows[i].uses.erase(use);
+        }
+    }
+    return rows;
+}
+
+// Where a table does not say yes, and why that is no harm.
+struct Exception {
+    const char * backend;
+    const char * use; // its text begins with that
+    const char * docs;
+};
+
+const char * const cuda_newer =
+    "CUDA's table is older than the pinned source, which also has `GET_ROWS` of K-quants and IQ4, "
+    "`PAD` of strided rows and `TOP_K`.";
+
+const Exception exceptions[] = {
+    {"CUDA", "GET_ROWS type=", cuda_newer},
+    {"CUDA", "PAD type=f32", cuda_newer},
+    {"CUDA", "TOP_K type=f32", cuda_newer},
+    {"Vulkan", "MUL_MAT type_a=q8_0 type_b=f32 nr=[1,1] per=[0,2,1,3]",
+     "Vulkan has no `MUL_MAT` of strided Q8_0: a layer with a Q8_0 store and without flash attention (`-fa off`, a "
+     "tap, an edit) "
+     "mixes on the CPU."},
+};
+
+const char * const backends[] = {"CUDA", "Metal", "Vulkan"};
+
+std::string table_line(const Row & row) {
+    std::set<std::string> names;
+    for (const OpUse & use : row.uses) {
+        names.insert(use.op);
+    }
+    std::string list;
+    for (const std::string & name : names) {
+        list += (list.empty() ? "`" : ", `") + name + "`";
+    }
+    return "| " + row.name + " | " + (list.empty() ? "nothing" : list) + " |\n";
+}
+
+} // namespace
+
+TEST_CASE("the backends have every operation we use, and the docs say which") {
+    const std::string tree = llama_cpp_dir();
+    if (tree.empty()) {
+        MESSAGE("skipped: the pinned llama.cpp is not on this machine");
+        return;
+    }
+    const std::vector<Row> rows = all_rows();
+    const std::string      docs = read_file(source_dir() + "/docs/backends.md");
+    std::set<const char *> needed; // exceptions, by their use
+    for (const char * backend : backends) {
+        const BackendTable table(tree + "/docs/ops/" + backend + ".csv");
+        for (const Row & row : rows) {
+            for (const OpUse & use : row.uses) {
+                const BackendTable::Answer answer = table.ask(use);
+                const auto known = std::find_if(std::begin(exceptions), std::end(exceptions), [&](const Exception & e) {
+                    return std::string(backend) == e.backend && use.text().rfind(e.use, 0) == 0;
+                });
+                if (known != std::end(exceptions) && answer.n_yes == 0) {
+                    needed.insert(known->use);
+                    continue;
+                }
+                CAPTURE(row.name);
+                CAPTURE(std::string(backend) + " " + use.text());
+                CHECK(answer.n_yes > 0);
+                CHECK(answer.n_no == 0);
+            }
+        }
+    }
+    for (const Exception & exception : exceptions) {
+        CAPTURE(std::string(exception.use));
+        CHECK(needed.count(exception.use) == 1);
+        CHECK(docs.find(exception.docs) != std::string::npos);
+    }
+    for (const Row & row : rows) {
+        const std::string line = table_line(row);
+        CAPTURE(line);
+        CHECK(docs.find(line) != std::string::npos);
+    }
+}
