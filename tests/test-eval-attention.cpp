@@ -43,7 +43,10 @@ struct Bench {
     QaPrompt                prompt;
     GenerateParams          params;
 
-    explicit Bench(const std::string & path, int32_t n_predict = 8, int32_t n_ctx = 256) : vocab(Vocab::load(path)) {
+    using Load = std::unique_ptr<Engine> (*)(const ModelParams &, const EngineParams &);
+
+    explicit Bench(const std::string & path, int32_t n_predict = 8, int32_t n_ctx = 256, Load load = load_engine)
+        : vocab(Vocab::load(path)) {
         ModelParams  model;
         EngineParams options;
         model.path        = path;
@@ -52,7 +55,7 @@ struct Bench {
         options.flash     = FlashAttention::off;
         options.type_k    = KvType::f32;
         options.type_v    = KvType::f32;
-        engine            = load_engine(model, options);
+        engine            = load(model, options);
         params.n_predict  = n_predict;
         params.end_ids    = vocab.end_ids();
         const PromptTemplate form("test", "{{#passages}}\n{{n}}. {{text}}\n{{/passages}}\n{{question}}\n");
@@ -208,6 +211,13 @@ TEST_CASE("attention while evaluating: a block-causal model with its cache") {
     bench.params.end_ids.clear();
     check_against_recordings(bench, {});
     check_against_recordings(bench, parse_qa_edits({"gold-unseen"}));
+}
+
+TEST_CASE("attention while evaluating through libllama; edits are refused in a line that says why") {
+    const Bench bench(find_model(bundled_autoregressive_model), 8, 256, load_llama_engine);
+    check_against_recordings(bench, {});
+    std::unique_ptr<AttentionEditor> editor;
+    CHECK_THROWS_WITH_AS(bench.edited(parse_qa_edits({"sinks-dropped"}), editor), doctest::Contains("libllama"), Error);
 }
 
 TEST_CASE("attention while evaluating: blocks, several tokens a step") {
