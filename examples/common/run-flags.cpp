@@ -1,11 +1,9 @@
 #include "run-flags.h"
 
-#include "buoy/device.h"
 #include "decode/frequency-table.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <random>
 
@@ -146,15 +144,7 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
                                   "context length in tokens; 0: what the model was trained for");
     context.with_default(context_default).with_env("LLAMA_ARG_CTX_SIZE");
     also_takes(context, o.engine.n_ctx, {{"0", -1}});
-    Flag & layers = table.number("-ngl, --gpu-layers, --n-gpu-layers", "N", o.model.n_gpu_layers, {0, whole_max},
-                                 "layers to put on GPUs, or all");
-    layers.with_default("all").with_env("LLAMA_ARG_N_GPU_LAYERS");
-    also_takes(layers, o.model.n_gpu_layers, {{"all", -1}, {"auto", -1}, {"-1", -1}});
-    table.list("-dev, --device", "NAMES", o.model.devices, "devices to use, comma-separated; none: the CPU only")
-        .with_default("every GPU")
-        .with_env("LLAMA_ARG_DEVICE");
-    table.list("--rpc", "SERVERS", o.rpc, "RPC servers, host:port, comma-separated").with_env("LLAMA_ARG_RPC");
-    table.toggle("--list-devices", o.list_devices, true, "list the devices and exit");
+    add_device_flags(table, o, o.model);
     Flag & flash = table.choice<FlashAttention>(
         "-fa, --flash-attn",
         {{"on", FlashAttention::on}, {"off", FlashAttention::off}, {"auto", FlashAttention::automatic}}, o.engine.flash,
@@ -184,18 +174,9 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
 }
 
 void settle(RunOptions & o) {
+    settle_devices(o, o.model);
     o.generate.seed = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
     if (!o.pc_table.empty()) {
         o.generate.pc_table = buoy::load_frequency_table(o.pc_table);
-    }
-}
-
-void print_devices() {
-    for (const buoy::DeviceInfo & device : buoy::list_devices()) {
-        std::printf("%-10s %s, %zu MiB", device.name.c_str(), device.description.c_str(), device.memory_total >> 20);
-        if (device.is_gpu) { // of the machine's own memory ggml calls all of it free
-            std::printf(", %zu MiB free", device.memory_free >> 20);
-        }
-        std::printf("\n");
     }
 }

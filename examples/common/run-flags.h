@@ -2,6 +2,7 @@
 
 #include "buoy/engine.h"
 #include "buoy/generate.h"
+#include "device-flags.h"
 #include "flags.h"
 
 #include <cstdint>
@@ -9,17 +10,15 @@
 #include <vector>
 
 // What every program that generates can be told.
-struct RunOptions {
+struct RunOptions : DeviceOptions {
     RunOptions() { model.unpack = buoy::Unpack::automatic; }
 
-    buoy::ModelParams        model;
-    buoy::EngineParams       engine;
-    buoy::GenerateParams     generate; // with the seed that is used
-    std::string              pc_table;
-    std::vector<std::string> rpc;
-    int64_t                  seed         = -1; // as given
-    bool                     ignore_eos   = false;
-    bool                     list_devices = false;
+    buoy::ModelParams    model;
+    buoy::EngineParams   engine;
+    buoy::GenerateParams generate; // with the seed that is used
+    std::string          pc_table;
+    int64_t              seed       = -1; // as given
+    bool                 ignore_eos = false;
 };
 
 // The flags, a group each. What they set must outlive the table.
@@ -27,8 +26,5 @@ void add_sampling_flags(FlagTable & table, RunOptions & o);
 void add_denoising_flags(FlagTable & table, RunOptions & o);
 void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & context_default);
 
-// Draws the seed where that was asked for, reads the table of frequencies.
+// What several flags decide together; draws the seed where that was asked for, reads the table of frequencies.
 void settle(RunOptions & o);
-
-// For --list-devices.
-void print_devices();

@@ -6,6 +6,7 @@
 #include "io/printable.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace {
@@ -81,8 +82,9 @@ void set_temperature(Case & one, const std::string & v) {
     one.generate.temperature = parse_number("--temp", v, 0.0f, 100.0f);
 }
 void set_layers(Case & one, const std::string & v) {
-    if (v != "all") {
-        one.model.n_gpu_layers = parse_number("-ngl", v, 0, tokens_max);
+    if (v != "auto") {
+        one.model.n_gpu_layers =
+            v == "all" ? std::numeric_limits<int32_t>::max() : parse_number("-ngl", v, 0, tokens_max);
     }
 }
 void set_attn(Case & one, const std::string & v) {
@@ -110,7 +112,8 @@ const std::vector<Parameter> & parameters() {
     static const std::vector<Parameter> all = {
         {"model", "-m,--model", "FILES", "", "GGUF files to run", Use::always,
          [](Case & one, const std::string & v) { one.model.path = buoy::find_model(v); }},
-        {"ngl", "--n-gpu-layers", "N", "all", "-ngl: layers on GPUs", Use::always, set_layers},
+        {"ngl", "--n-gpu-layers", "N", "auto", "-ngl: layers on GPUs; all; auto: as many as fit", Use::always,
+         set_layers},
         {"threads", "-t,--threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
         {"type_k", "--cache-type-k", "TYPE", "f16", "-ctk: type of stored keys: f32, f16, q8_0", Use::always,
          set_type_k},

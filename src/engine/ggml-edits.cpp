@@ -84,17 +84,6 @@ void GgmlEngine::add_edits(const ForwardRequest & request, GraphKey & key) {
     }
 }
 
-// The masks must be where their layer is computed: the scheduler would copy them before they are written.
-void GgmlEngine::pin_edits() {
-    const auto & devices = model_->placement().devices();
-    for (const EditNode & node : graph_->edits()) {
-        const auto     found   = std::find(devices.begin(), devices.end(), model_->placement().device(node.layer));
-        ggml_backend_t backend = backends_[static_cast<size_t>(found - devices.begin())].get();
-        ggml_backend_sched_set_tensor_backend(sched_.get(), node.mask, backend);
-        ggml_backend_sched_set_tensor_backend(sched_.get(), node.pattern, backend);
-    }
-}
-
 void GgmlEngine::begin_edits() {
     edit_mask_on_ = nullptr;
     if (graph_->edits().empty()) {

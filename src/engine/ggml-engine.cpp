@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "engine/context-length.h"
+#include "engine/graph-splits.h"
 #include "engine/tap-request.h"
 #include "io/split-work.h"
 
@@ -30,13 +31,21 @@ bool device_has_flash(ggml_backend_dev_t device, const HParams & hp, const Engin
     return ggml_backend_dev_supports_op(device, ggml_flash_attn_ext(ctx.get(), q, k, v, mask, 1.0f, 0.0f, 0.0f));
 }
 
+std::vector<ggml_backend_dev_t> attention_devices(const Model & model) {
+    std::vector<ggml_backend_dev_t> devices;
+    for (int32_t il = 0; il < model.hparams().n_layer; il++) {
+        devices.push_back(model.attention_device(il));
+    }
+    return devices;
+}
+
 int64_t pad_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 } // namespace
 
-GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params)
-    : model_(std::move(model)), params_(params),
-      store_(model_->hparams(), model_->placement(), params,
+GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params, LogCallback log)
+    : model_(std::move(model)), params_(params), log_(std::move(log)),
+      store_(model_->hparams(), attention_devices(*model_), params,
              choose_n_ctx(params, model_->hparams().n_ctx_train, model_->info().traits.block_length)) {
     const HParams & hp      = model_->hparams();
     const auto &    devices = model_->placement().devices();
@@ -58,12 +67,13 @@ GgmlEngine::GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & 
         handles.push_back(backends_.back().get());
     }
     sched_.reset(ggml_backend_sched_new(handles.data(), nullptr, static_cast<int>(handles.size()),
-                                        Graph::node_limit(hp), false, true));
+                                        Graph::node_limit(hp), false, false)); // what is on the CPU is computed there
     for (int32_t il = 0; il < hp.n_layer; il++) {
-        const bool can = device_has_flash(model_->placement().device(il), hp, params);
+        ggml_backend_dev_t device = model_->attention_device(il);
+        const bool         can    = device_has_flash(device, hp, params);
         if (params.flash == FlashAttention::on && !can) {
-            fail("device ", ggml_backend_dev_name(model_->placement().device(il)),
-                 " has no flash attention for head dimension ", hp.head_dim, "; use -fa auto or -fa off");
+            fail("device ", ggml_backend_dev_name(device), " has no flash attention for head dimension ", hp.head_dim,
+                 "; use -fa auto or -fa off");
         }
         flash_.push_back(can && params.flash != FlashAttention::off);
     }
@@ -160,13 +170,48 @@ void GgmlEngine::prepare(const GraphKey & key) {
     graph_.reset();
     ggml_backend_sched_reset(sched_.get());
     graph_ = std::make_unique<Graph>(*model_, key, &store_, flash_);
-    pin_edits();
+    pin_nodes();
     if (!ggml_backend_sched_alloc_graph(sched_.get(), graph_->cgraph())) {
         graph_.reset();
         fail_runtime("out of memory: the compute buffers for ", key.n_tokens, " tokens against ", key.n_kv,
                      " keys could not be allocated");
     }
     stats_.n_graph_build++;
+    tell_splits();
+}
+
+void GgmlEngine::pin_nodes() {
+    const auto & devices = model_->placement().devices();
+    const auto   pin     = [&](int32_t layer, ggml_tensor * tensor) {
+        const auto found = std::find(devices.begin(), devices.end(), model_->attention_device(layer));
+        ggml_backend_sched_set_tensor_backend(sched_.get(), tensor,
+                                                    backends_[static_cast<size_t>(found - devices.begin())].get());
+    };
+    for (const EditNode & node : graph_->edits()) { // else the scheduler would copy a mask before it is written
+        pin(node.layer, node.mask);
+        pin(node.layer, node.pattern);
+    }
+    for (const PinnedNode & node : graph_->pinned()) {
+        pin(node.layer, node.tensor);
+    }
+}
+
+std::vector<GraphSplit> GgmlEngine::graph_splits() const {
+    return graph_ ? read_splits(sched_.get(), graph_->cgraph()) : std::vector<GraphSplit>();
+}
+
+void GgmlEngine::tell_splits() {
+    if (!log_) {
+        return;
+    }
+    const std::vector<GraphSplit> splits = graph_splits();
+    std::string                   route; // graphs differ in size all the time, seldom in where they are computed
+    for (const GraphSplit & split : splits) {
+        route += split.device + "\n";
+    }
+    if (told_.insert(route).second) {
+        log_(LogLevel::info, splits_text(splits));
+    }
 }
 
 bool GgmlEngine::is_open(int32_t query, size_t column) const {

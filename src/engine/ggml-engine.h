@@ -11,13 +11,15 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace buoy {
 
 // Our engine: the model's graph on ggml's scheduler.
 class GgmlEngine : public Engine {
 public:
-    GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params);
+    GgmlEngine(std::unique_ptr<const Model> model, const EngineParams & params, LogCallback log = {});
 
     const ModelInfo &     info() const override { return model_->info(); }
     const ForwardResult & forward(const ForwardRequest & request) override;
@@ -25,6 +27,9 @@ public:
     int32_t               n_ctx() const override { return store_.n_ctx(); }
     EngineStats           stats() const override;
     bool                  can_edit() const override { return true; }
+
+    std::vector<PlacedWeight> placed_weights() const override { return model_->placed_weights(); }
+    std::vector<GraphSplit>   graph_splits() const override;
 
     // Shows the nodes of every pass instead of taps: ask, then once more when one that was wanted is computed.
     using NodeWatcher = std::function<bool(const ggml_tensor * node, bool ask)>;
@@ -34,6 +39,7 @@ private:
     void     check(const ForwardRequest & request) const;
     GraphKey make_key(const ForwardRequest & request);
     void     prepare(const GraphKey & key);
+    void     tell_splits();
     void     set_inputs(const ForwardRequest & request);
     void     set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions);
     void     compute(const ForwardRequest & request);
@@ -51,7 +57,7 @@ private:
 
     std::optional<PlacedEdit> place(const AttentionEdit & edit, KvUse kv) const;
     void                      add_edits(const ForwardRequest & request, GraphKey & key);
-    void                      pin_edits();
+    void                      pin_nodes();
     void                      begin_edits();
     std::vector<PlacedEdit>   probe(const EditNode & node);
     void                      write_edits(const EditNode & node);
@@ -62,6 +68,8 @@ private:
 
     std::unique_ptr<const Model>  model_;
     EngineParams                  params_;
+    LogCallback                   log_;
+    std::set<std::string>         told_; // how graphs were divided
     std::vector<ggml_backend_ptr> backends_;
     ggml_backend_sched_ptr        sched_;
     KvStore                       store_;

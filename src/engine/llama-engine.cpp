@@ -1,9 +1,9 @@
 #include "engine/llama-engine.h"
 
-#include "buoy/device.h"
 #include "buoy/error.h"
 #include "engine/context-length.h"
 #include "engine/edit-limits.h"
+#include "engine/memory-use.h"
 #include "engine/row-summary.h"
 #include "engine/tap-request.h"
 #include "io/printable.h"
@@ -97,10 +97,6 @@ bool report_progress(float done, void * data) {
 
 } // namespace
 
-std::unique_ptr<Engine> load_llama_engine(const ModelParams & model, const EngineParams & params) {
-    return std::make_unique<LlamaEngine>(model, params);
-}
-
 void check_can_edit(const Engine & engine) {
     if (!engine.can_edit()) {
         fail("edits of the attention need an architecture of our own (", known_names(), "), and ",
@@ -134,13 +130,32 @@ void LlamaEngine::load(const GgufFile & file, const ModelParams & params) {
              ", libllama runs full or causal attention only");
     }
 
-    const auto                      n_layer = file.get_int(info_.arch + ".block_count").value_or(1);
-    std::vector<ggml_backend_dev_t> devices = Placement(params, static_cast<int32_t>(n_layer)).devices();
+    const auto      n_layer = file.get_int(info_.arch + ".block_count").value_or(1);
+    const Placement placement(params, file, static_cast<int32_t>(n_layer), estimate_memory(file, info_.arch, params_));
+    std::vector<ggml_backend_dev_t> devices = placement.devices();
     devices.back()                          = nullptr; // the CPU, which libllama always has; its list ends with null
+    std::vector<float> shares(std::max(llama_max_devices(), devices.size())); // layers, the head counted as one
+    for (int32_t il = 0; il <= n_layer; il++) {
+        const auto found = std::find(devices.begin(), devices.end(), placement.device(il));
+        if (found != devices.end()) {
+            shares[static_cast<size_t>(found - devices.begin())]++;
+        }
+    }
+    std::vector<std::string>                      patterns; // one for each weight that is elsewhere
+    std::vector<llama_model_tensor_buft_override> overrides;
+    for (const auto & [name, device] : placement.exceptions()) {
+        patterns.push_back("^" + name + "$");
+    }
+    for (const auto & [name, device] : placement.exceptions()) {
+        overrides.push_back({patterns[overrides.size()].c_str(), ggml_backend_dev_buffer_type(device)});
+    }
+    overrides.push_back({nullptr, nullptr});
 
     llama_model_params load_params          = llama_model_default_params();
     load_params.devices                     = devices.data();
-    load_params.n_gpu_layers                = params.n_gpu_layers;
+    load_params.n_gpu_layers                = placement.n_offloaded();
+    load_params.tensor_split                = shares.data();
+    load_params.tensor_buft_overrides       = overrides.data();
     load_params.load_mode                   = params.use_mmap ? LLAMA_LOAD_MODE_MMAP : LLAMA_LOAD_MODE_NONE;
     load_params.use_extra_bufts             = params.use_repack;
     load_params.progress_callback           = report_progress;
@@ -198,8 +213,8 @@ LlamaContextPtr LlamaEngine::make_context(int32_t n_ctx, int32_t n_batch, bool s
     params.attention_type =
         info_.traits.attention == AttentionKind::full ? LLAMA_ATTENTION_TYPE_NON_CAUSAL : LLAMA_ATTENTION_TYPE_CAUSAL;
     params.swa_full          = true; // else sliding windows forget what kv_truncate goes back to
-    params.cb_eval           = &LlamaTaps::on_node;
-    params.cb_eval_user_data = &taps_;
+    params.cb_eval           = &LlamaEngine::on_node;
+    params.cb_eval_user_data = this;
 
     const LlamaScope scope(log_);
     LlamaContextPtr  context(llama_init_from_model(model_.get(), params));
@@ -374,6 +389,14 @@ const ForwardResult & LlamaEngine::forward(const ForwardRequest & request) {
     return result_;
 }
 
+bool LlamaEngine::on_node(ggml_tensor * node, bool ask, void * self) {
+    LlamaEngine & engine = *static_cast<LlamaEngine *>(self);
+    if (ask) {
+        engine.nodes_.see(node);
+    }
+    return LlamaTaps::on_node(node, ask, &engine.taps_);
+}
+
 void LlamaEngine::compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first,
                           int32_t chunk_n) {
     const bool  has_memory = llama_get_memory(context) != nullptr;
@@ -383,6 +406,7 @@ void LlamaEngine::compute(llama_context * context, const ForwardRequest & reques
     batch.pos      = positions_.data() + chunk_first;
     batch.logits   = wanted_.data() + chunk_first;
 
+    nodes_.begin();
     taps_.begin_chunk(chunk_first, chunk_n);
     const LlamaScope scope(log_);
     int32_t          status = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "buoy/engine.h"
+#include "engine/graph-splits.h"
 #include "engine/llama-handles.h"
 #include "engine/llama-taps.h"
 #include "io/gguf-file.h"
@@ -23,6 +24,9 @@ public:
     EngineStats           stats() const override { return stats_; }
     bool                  can_edit() const override { return false; }
 
+    std::vector<PlacedWeight> placed_weights() const override { return nodes_.weights(); }
+    std::vector<GraphSplit>   graph_splits() const override { return nodes_.splits(); }
+
 private:
     void    load(const GgufFile & file, const ModelParams & params);
     void    read_info(const GgufFile & file);
@@ -34,6 +38,7 @@ private:
     LlamaContextPtr make_context(int32_t n_ctx, int32_t n_batch, bool store);
     llama_context * plain_context(int32_t n_tokens);
     llama_context * stored_context(int32_t first);
+    static bool     on_node(ggml_tensor * node, bool ask, void * self);
     void compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
     void read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
 
@@ -43,6 +48,7 @@ private:
     LlamaModelPtr model_;
     ModelInfo     info_;
     LlamaTaps     taps_{false, 0};
+    NodeLog       nodes_;
     int32_t       n_ctx_     = 0;
     int32_t       n_threads_ = 0;
 

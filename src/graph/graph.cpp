@@ -142,15 +142,28 @@ ggml_tensor * Graph::build_queries(int32_t il, ggml_tensor * x, KeysValues kv) {
         return model_.arch().ffn(*this, il, model_.arch().queries(*this, il, x, kv));
     }
     kv.h = nullptr;
+    x    = own_rows(il, x);
     for (int64_t first = 0; first < n_all; first += piece) {
         const int64_t n    = std::min(piece, n_all - first);
         ggml_tensor * part = ggml_view_2d(ctx_.get(), x, x->ne[0], n, x->nb[1], x->nb[1] * static_cast<size_t>(first));
         enter(wanted, first, n, n_all);
         ggml_tensor * done = model_.arch().ffn(*this, il, model_.arch().queries(*this, il, part, kv));
         // a piece's rows are read by nobody else in this layer, so its result takes their place
-        ggml_build_forward_expand(graph_, ggml_cpy(ctx_.get(), done, part));
+        pinned_.push_back({il, ggml_cpy(ctx_.get(), done, part)});
+        ggml_build_forward_expand(graph_, pinned_.back().tensor);
     }
     return x;
+}
+
+// The rows in memory of the layer's device, where pieces can be written into them.
+ggml_tensor * Graph::own_rows(int32_t il, ggml_tensor * x) {
+    const bool same = own_rows_.tensor == x && model_.attention_device(own_rows_.layer) == model_.attention_device(il);
+    if (model_.placement().cpu_only() || same) {
+        return x;
+    }
+    own_rows_ = {il, ggml_dup(ctx_.get(), x)};
+    pinned_.push_back(own_rows_);
+    return own_rows_.tensor;
 }
 
 ggml_tensor * Graph::input(ggml_type type, int64_t ne0, int64_t ne1, const char * name) {

@@ -82,6 +82,12 @@ struct EditNode {
     ggml_tensor * pattern  = nullptr; // [K, Tq, H, S]
 };
 
+// A node that shares memory with others of its layer, so it must be computed on the layer's device.
+struct PinnedNode {
+    int32_t       layer;
+    ggml_tensor * tensor;
+};
+
 // One forward pass as a ggml graph. Architectures call the building blocks; the constructor calls the architecture.
 class Graph {
 public:
@@ -97,6 +103,8 @@ public:
     const std::vector<EditNode> & edits() const { return edits_; }
     ggml_cgraph *                 cgraph() const { return graph_; }
     int64_t                       n_query_rows(int32_t il) const; // Tq·S
+
+    const std::vector<PinnedNode> & pinned() const { return pinned_; }
 
     // Building blocks.
     const LayerWeights & layer(int32_t il) const;
@@ -136,6 +144,7 @@ private:
     ggml_tensor * packed(ggml_tensor * x);
     KeysValues    build_keys(int32_t il, ggml_tensor * x);
     ggml_tensor * build_queries(int32_t il, ggml_tensor * x, KeysValues kv);
+    ggml_tensor * own_rows(int32_t il, ggml_tensor * x);
     void          enter(const Rows & rows, int64_t first, int64_t n, int64_t n_all);
     int64_t       piece_size(int32_t il, int64_t n) const;
     int64_t       tile_rows(int64_t n) const;
@@ -167,9 +176,11 @@ private:
     GraphOutputs              outputs_;
     std::vector<TapNode>      taps_;
     std::vector<EditNode>     edits_;
-    Rows                      rows_;            // being built
-    bool                      showing_ = false; // rows that no result needs
-    Packed                    packed_;
+    std::vector<PinnedNode>   pinned_;
+    PinnedNode own_rows_{-1, nullptr}; // rows that pieces are written into, and the layer they were made for
+    Rows       rows_;                  // being built
+    bool       showing_ = false;       // rows that no result needs
+    Packed     packed_;
 };
 
 } // namespace buoy

@@ -8,8 +8,6 @@
 
 namespace buoy {
 
-namespace {
-
 ggml_type kv_ggml_type(KvType type) {
     switch (type) {
         case KvType::f32: return GGML_TYPE_F32;
@@ -18,6 +16,8 @@ ggml_type kv_ggml_type(KvType type) {
     }
     return GGML_TYPE_F16;
 }
+
+namespace {
 
 // Systems that overcommit hand out memory they don't have and kill who uses it, so what can't fit is refused before.
 void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) {
@@ -34,7 +34,8 @@ void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) 
 
 } // namespace
 
-KvStore::KvStore(const HParams & hp, const Placement & placement, const EngineParams & params, int32_t n_ctx)
+KvStore::KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const EngineParams & params,
+                 int32_t n_ctx)
     : head_dim_(hp.head_dim), n_head_kv_(hp.n_head_kv), n_ctx_(n_ctx), filled_(static_cast<size_t>(n_ctx), false) {
     for (KvType type : {params.type_k, params.type_v}) {
         if (hp.head_dim % ggml_blck_size(kv_ggml_type(type)) != 0) {
@@ -44,10 +45,11 @@ KvStore::KvStore(const HParams & hp, const Placement & placement, const EnginePa
     }
     std::map<ggml_backend_dev_t, ggml_context *> contexts;
     for (int32_t il = 0; il < hp.n_layer; il++) {
-        ggml_context *& ctx = contexts[placement.device(il)];
+        ggml_backend_dev_t device = devices[static_cast<size_t>(il)];
+        ggml_context *&    ctx    = contexts[device];
         if (ctx == nullptr) {
             ctx = ggml_init({ggml_tensor_overhead() * static_cast<size_t>(hp.n_layer) * 2, nullptr, true});
-            contexts_.emplace_back(placement.device(il), ctx);
+            contexts_.emplace_back(device, ctx);
         }
         k_.push_back(
             ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_k), head_dim_ * n_head_kv_, n_ctx, params.n_streams));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "buoy/engine.h"
-#include "model/placement.h"
 
 #include <ggml-cpp.h>
 
@@ -12,11 +11,15 @@ namespace buoy {
 
 struct HParams;
 
+ggml_type kv_ggml_type(KvType type);
+
 // Keys and values by position: cell p of stream s holds position p. Which cells hold something is known on the host.
 // Memory is taken when it is first needed: decoding without a cache never does.
 class KvStore {
 public:
-    KvStore(const HParams & hp, const Placement & placement, const EngineParams & params, int32_t n_ctx);
+    // devices: of each layer's attention
+    KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const EngineParams & params,
+            int32_t n_ctx);
 
     int32_t n_ctx() const { return n_ctx_; }
     size_t  n_bytes() const;

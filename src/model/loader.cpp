@@ -203,10 +203,11 @@ void load_expert_layer(WeightLoader & loader, const HParams & hp, int32_t il, La
     loader.experts(il, hp, layer);
 }
 
-ggml_backend_buffer_type_t WeightLoader::choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const {
+ggml_backend_buffer_type_t WeightLoader::choose_buffer(const std::string & name, const ggml_tensor * like,
+                                                       WeightUse use, int32_t il) const {
     const bool for_kernels = use_packed_ && use == WeightUse::matmul && can_mul_packed(like->type, like->ne[0]);
     const bool repack      = use_repack_ && (use == WeightUse::matmul || use == WeightUse::experts) && !for_kernels;
-    const auto candidates  = placement_.buffer_types(il, repack);
+    const auto candidates  = placement_.buffer_types(name, il, repack);
     for (const auto & [device, buft] : candidates) {
         ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
         ggml_tensor *    w  = ggml_dup_tensor(ctx.get(), like);
@@ -237,7 +238,7 @@ ggml_tensor * WeightLoader::declare(const GgufTensor * source, uint64_t skip, co
     const bool       as_f16 = unpack_ && use == WeightUse::matmul && ggml_is_quantized(source->type) && !as_is;
     const ggml_type  type   = as_f16 ? GGML_TYPE_F16 : source->type;
     ggml_tensor *    like   = ggml_new_tensor(scratch.get(), type, static_cast<int>(shape.size()), shape.data());
-    ggml_backend_buffer_type_t buft = choose_buffer(like, use, il);
+    ggml_backend_buffer_type_t buft = choose_buffer(source->name, like, use, il);
 
     ggml_tensor *& tensor = declared_[{source, skip, buft, type}];
     if (tensor == nullptr) {
@@ -349,6 +350,9 @@ WeightMemory WeightLoader::load(const ProgressCallback & progress) {
     }
     for (ggml_backend_buffer_ptr & buffer : memory.buffers) {
         ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    }
+    for (const auto & entry : declared_) {
+        memory.tensors.push_back(entry.second);
     }
     for (auto & entry : contexts_) {
         memory.contexts.push_back(std::move(entry.second));

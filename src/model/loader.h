@@ -27,6 +27,7 @@ struct WeightMemory {
     std::vector<ggml_context_ptr>        contexts;
     std::vector<FileMapping>             mappings; // buffers point into them
     std::vector<ggml_backend_buffer_ptr> buffers;
+    std::vector<const ggml_tensor *>     tensors; // all of them
 };
 
 // Declares weights first (shapes are checked against the file), then brings all of them into memory.
@@ -67,7 +68,8 @@ private:
     ggml_tensor * declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape, WeightUse use,
                           int32_t il);
     Linear        fused_part(int32_t il, int64_t n_in, int64_t n_out, int64_t row_first, int64_t row_count);
-    ggml_backend_buffer_type_t choose_buffer(const ggml_tensor * like, WeightUse use, int32_t il) const;
+    ggml_backend_buffer_type_t choose_buffer(const std::string & name, const ggml_tensor * like, WeightUse use,
+                                             int32_t il) const;
     ggml_context *             context(ggml_backend_buffer_type_t buft);
     void                       place_mapped(ggml_backend_buffer_type_t buft, WeightMemory & memory) const;
     void                       place_copied(ggml_backend_buffer_type_t buft, WeightMemory & memory,

@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include "buoy/error.h"
+#include "io/size-text.h"
 #include "kernel/kernels.h"
 #include "model/unpack.h"
 
@@ -14,8 +16,9 @@ const char * attention_kind_name(AttentionKind kind) {
     return "unknown";
 }
 
-Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & params)
-    : arch_(arch), hparams_(read_hparams(file, arch.name, arch.defaults)), placement_(params, hparams_.n_layer) {
+Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & params, const MemoryUse & use)
+    : arch_(arch), hparams_(read_hparams(file, arch.name, arch.defaults)),
+      placement_(params, file, hparams_.n_layer, use) {
     const HParams & hp = hparams_;
 
     info_.path        = file.paths()[0];
@@ -51,6 +54,44 @@ Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & param
         arch.load_layer(loader, hp, il, weights_.layers[static_cast<size_t>(il)]);
     }
     memory_ = loader.load(params.progress);
+    if (params.log && !placement_.cpu_only()) {
+        params.log(LogLevel::info, placement_text());
+    }
+}
+
+ggml_backend_dev_t Model::device_of(const ggml_tensor * weight) const {
+    ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(weight->buffer));
+    return device != nullptr ? device : placement_.cpu(); // ggml's plain host memory belongs to none
+}
+
+ggml_backend_dev_t Model::attention_device(int32_t il) const {
+    return device_of(weights_.layers[static_cast<size_t>(il)].k.w);
+}
+
+std::vector<PlacedWeight> Model::placed_weights() const {
+    std::vector<PlacedWeight> weights;
+    for (const ggml_tensor * tensor : memory_.tensors) {
+        weights.push_back({tensor->name, ggml_backend_dev_name(device_of(tensor)), ggml_nbytes(tensor)});
+    }
+    return weights;
+}
+
+std::string Model::placement_text() const {
+    std::string text = "layers:";
+    for (ggml_backend_dev_t device : placement_.devices()) {
+        int32_t n_layers = 0;
+        for (int32_t il = 0; il < hparams_.n_layer; il++) {
+            n_layers += placement_.device(il) == device ? 1 : 0;
+        }
+        size_t n_bytes = 0;
+        for (const ggml_tensor * tensor : memory_.tensors) {
+            n_bytes += device_of(tensor) == device ? ggml_nbytes(tensor) : 0;
+        }
+        text +=
+            concat(device == placement_.devices()[0] ? " " : ", ", ggml_backend_dev_name(device), " ", n_layers,
+                   placement_.device(hparams_.n_layer) == device ? " and the head" : "", " (", size_text(n_bytes), ")");
+    }
+    return text;
 }
 
 } // namespace buoy

@@ -1,33 +1,50 @@
 #pragma once
 
 #include "buoy/model.h"
+#include "model/fit.h"
 
 #include <ggml-backend.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace buoy {
 
-// Which device each layer lives on. Layer -1 is the embedding, layer L the LM head.
+class GgufFile;
+
+// Which device each weight is to live on. Layer -1 is the embedding, layer L the LM head.
 class Placement {
 public:
-    Placement(const ModelParams & params, int32_t n_layer);
+    using BufferTypes = std::vector<std::pair<ggml_backend_dev_t, ggml_backend_buffer_type_t>>;
 
-    ggml_backend_dev_t device(int32_t il) const;
+    Placement(const ModelParams & params, const GgufFile & file, int32_t n_layer, const MemoryUse & use);
+
+    ggml_backend_dev_t device(int32_t il) const { return il < 0 ? embed_ : layers_.at(static_cast<size_t>(il)); }
+    ggml_backend_dev_t cpu() const { return devices_.back(); }
+
+    // Weights that are elsewhere than the rest of their layer, by name.
+    const std::map<std::string, ggml_backend_dev_t> & exceptions() const { return exceptions_; }
 
     // Devices in use, GPUs first, the CPU always last.
     const std::vector<ggml_backend_dev_t> & devices() const { return devices_; }
 
-    bool cpu_only() const { return devices_.size() == 1; }
+    bool    cpu_only() const { return devices_.size() == 1; }
+    int32_t n_offloaded() const { return n_offloaded_; } // layers on GPUs, the head counted as one
 
-    // Buffer types to try for a weight of that layer, best first: the device's own, then the CPU's repacked layouts
-    // (when asked for), then plain host memory.
-    std::vector<std::pair<ggml_backend_dev_t, ggml_backend_buffer_type_t>> buffer_types(int32_t il, bool repack) const;
+    // Buffer types to try for a weight, best first: its device's own, then the CPU's repacked layouts (when asked for), then
+    // plain host memory.
+    BufferTypes buffer_types(const std::string & name, int32_t il, bool repack) const;
 
 private:
-    std::vector<ggml_backend_dev_t> devices_;
-    std::vector<ggml_backend_dev_t> layers_; // [L + 1]
-    ggml_backend_dev_t              cpu_ = nullptr;
+    void read_overrides(const ModelParams & params, const GgufFile & file);
+    void place_layers(const ModelParams & params, const GgufFile & file, const MemoryUse & use);
+
+    std::vector<ggml_backend_dev_t>           devices_;
+    std::vector<ggml_backend_dev_t>           layers_; // [L + 1]
+    ggml_backend_dev_t                        embed_ = nullptr;
+    std::map<std::string, ggml_backend_dev_t> exceptions_;
+    int32_t                                   n_offloaded_ = 0;
 };
 
 } // namespace buoy

@@ -1,0 +1,119 @@
+#include "device-flags.h"
+
+#include "buoy/device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+namespace {
+
+constexpr int32_t whole_max = std::numeric_limits<int32_t>::max();
+
+std::vector<std::string> split(const std::string & text, const char * separators) {
+    std::vector<std::string> parts;
+    for (size_t first = 0; first <= text.size();) {
+        const size_t last = std::min(text.find_first_of(separators, first), text.size());
+        parts.push_back(text.substr(first, last - first));
+        first = last + 1;
+    }
+    return parts;
+}
+
+void set_layers(buoy::ModelParams & model, const std::string & where, const std::string & text) {
+    const auto number  = buoy::parse_number<int32_t>(text);
+    model.n_gpu_layers = text == "all" ? whole_max : text == "auto" ? -1 : number.value_or(-2);
+    if (model.n_gpu_layers < -1) {
+        buoy::fail(where, ": ", buoy::in_quotes(text), " is neither a whole number of layers nor auto nor all");
+    }
+}
+
+void set_shares(buoy::ModelParams & model, const std::string & where, const std::string & text) {
+    model.tensor_split.clear();
+    for (const std::string & part : split(text, ",/")) {
+        const auto share = buoy::parse_number<float>(part);
+        if (!share || !(*share >= 0.0f && *share < std::numeric_limits<float>::infinity())) {
+            buoy::fail(where, ": ", buoy::in_quotes(part), " is not a share, expected numbers of 0 or more");
+        }
+        model.tensor_split.push_back(*share);
+    }
+}
+
+void add_overrides(buoy::ModelParams & model, const std::string & where, const std::string & text) {
+    for (const std::string & part : split(text, ",")) {
+        const size_t equals = part.rfind('=');
+        if (equals == std::string::npos || equals == 0 || equals + 1 == part.size()) {
+            buoy::fail(where, ": ", buoy::in_quotes(part), " is not REGEX=DEVICE");
+        }
+        model.overrides.push_back({part.substr(0, equals), part.substr(equals + 1)});
+    }
+}
+
+} // namespace
+
+void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & model) {
+    const auto setter = [&model](auto set) {
+        return [&model, set](const std::string & where, const std::string & text) { set(model, where, text); };
+    };
+    table
+        .call("-ngl, --gpu-layers, --n-gpu-layers", "N", setter(set_layers),
+              "layers to put on GPUs, counted from the last; the head counts as one; all; auto: as many as fit")
+        .with_default("auto")
+        .with_env("LLAMA_ARG_N_GPU_LAYERS");
+    table.list("-dev, --device", "NAMES", model.devices, "devices to use, comma-separated; none: the CPU only")
+        .with_default("every GPU, RPC servers first")
+        .with_env("LLAMA_ARG_DEVICE");
+    table
+        .choice<SplitMode>("-sm, --split-mode", {{"none", SplitMode::none}, {"layer", SplitMode::layer}}, o.split_mode,
+                           "several devices share the layers, or only one is used")
+        .with_default("layer, none with -mg")
+        .with_env("LLAMA_ARG_SPLIT_MODE");
+    table
+        .number("-mg, --main-gpu", "INDEX", model.main_gpu, {0, 1e6},
+                "the only one of the devices to use, counted from 0")
+        .with_default("0 with -sm none")
+        .with_env("LLAMA_ARG_MAIN_GPU");
+    table
+        .call("-ts, --tensor-split", "SHARES", setter(set_shares),
+              "how the layers are shared between the devices, such as 3,1")
+        .with_default("by free memory")
+        .with_env("LLAMA_ARG_TENSOR_SPLIT");
+    Flag & overrides =
+        table.call("-ot, --override-tensor", "REGEX=DEVICE", setter(add_overrides),
+                   "weights whose names the expression finds go to that device, whatever their layer; several "
+                   "comma-separated; CPU is one");
+    overrides.repeatable = true;
+    overrides.with_env("LLAMA_ARG_OVERRIDE_TENSOR");
+    table.toggle("-cmoe, --cpu-moe", o.cpu_moe, true, "the experts of all layers stay on the CPU")
+        .with_env("LLAMA_ARG_CPU_MOE");
+    table
+        .number("-ncmoe, --n-cpu-moe", "N", model.n_cpu_moe, {0, whole_max},
+                "the experts of the first N layers stay on the CPU")
+        .with_env("LLAMA_ARG_N_CPU_MOE");
+    table
+        .list("--rpc", "SERVERS", o.rpc,
+              "RPC servers, host:port, comma-separated: llama-rpc-server on machines you trust")
+        .with_env("LLAMA_ARG_RPC");
+    table.toggle("--list-devices", o.list_devices, true, "list the devices and exit");
+}
+
+void settle_devices(const DeviceOptions & o, buoy::ModelParams & model) {
+    if (o.cpu_moe) {
+        model.n_cpu_moe = whole_max;
+    }
+    if (o.split_mode == SplitMode::none) {
+        model.main_gpu = std::max(model.main_gpu, 0);
+    } else if (o.split_mode == SplitMode::layer) {
+        model.main_gpu = -1; // as llama.cpp has it
+    }
+}
+
+void print_devices() {
+    for (const buoy::DeviceInfo & device : buoy::list_devices()) {
+        std::printf("%-10s %s, %zu MiB", device.name.c_str(), device.description.c_str(), device.memory_total >> 20);
+        if (device.is_gpu) { // of the machine's own memory ggml calls all of it free
+            std::printf(", %zu MiB free", device.memory_free >> 20);
+        }
+        std::printf("\n");
+    }
+}

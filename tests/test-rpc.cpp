@@ -1,0 +1,379 @@
+// Weights, K/V and taps on RPC servers: two processes on this machine's loopback stand for two devices.
+
+#include "buoy/bundled.h"
+#include "buoy/device.h"
+#include "buoy/error.h"
+#include "buoy/generate.h"
+#include "buoy/vocab.h"
+#include "support/converted.h"
+#include "support/one-split.h"
+#include "support/oracle.h"
+#include "support/paths.h"
+#include "support/random-engine.h"
+#include "support/rpc-servers.h"
+#include "support/tap-log.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr int32_t all_layers = std::numeric_limits<int32_t>::max();
+
+ModelParams local(const std::string & path) {
+    ModelParams model;
+    model.path        = path;
+    model.devices     = {"none"};
+    model.use_kernels = false; // the servers have ggml's only
+    return model;
+}
+
+// Everything on two servers, half of the layers each.
+ModelParams on_servers(const std::string & path) {
+    add_servers_once(2);
+    ModelParams model  = local(path);
+    model.devices      = {"RPC0", "RPC1"};
+    model.n_gpu_layers = all_layers;
+    model.tensor_split = {1, 1};
+    return model;
+}
+
+// Scores of dropped keys as a number that nothing else has.
+std::vector<float> without_infinities(std::vector<float> values) {
+    std::replace(values.begin(), values.end(), -INFINITY, -1e30f);
+    return values;
+}
+
+RandomModel experts_model() {
+    RandomModel model;
+    model.arch    = "llada-moe";
+    model.n_layer = 4;
+    return model;
+}
+
+Generation run(const ModelParams & model, const EngineParams & params, const std::string & prompt,
+               GenerateParams generate_params) {
+    const Vocab vocab       = Vocab::load(model.path);
+    generate_params.end_ids = vocab.end_ids();
+    return generate(*load_engine(model, params), vocab.encode_chat({{"user", prompt}}, true), generate_params);
+}
+
+} // namespace
+
+TEST_CASE("servers are devices with memory") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    add_servers_once(2);
+    size_t n_servers = 0;
+    for (const DeviceInfo & device : list_devices()) {
+        if (device.name == "RPC0" || device.name == "RPC1") {
+            n_servers++;
+            CHECK(device.is_gpu);
+            CHECK(device.memory_total > 0);
+            CHECK(device.memory_free > 0);
+            CHECK(device.description.rfind("127.0.0.1:", 0) == 0);
+        }
+    }
+    CHECK(n_servers == 2);
+}
+
+TEST_CASE("two servers hold half of the layers each and give the same logits") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    for (const char * arch : {"llada", "llada-moe", "qwen3"}) {
+        CAPTURE(arch);
+        RandomModel random;
+        random.arch            = arch;
+        random.n_layer         = 5;
+        const std::string path = random_gguf(random);
+        const auto        near = load_engine(local(path), exact_params());
+        const auto        far  = load_engine(on_servers(path), exact_params());
+        for (const char * layer : {"blk.0.", "blk.1.", "blk.2."}) {
+            CHECK(devices_of(*far, layer) == Names{"RPC0"});
+        }
+        for (const char * layer : {"blk.3.", "blk.4.", "output_norm"}) {
+            CHECK(devices_of(*far, layer) == Names{"RPC1"});
+        }
+        const ForwardRequest request = whole_request(random_tokens(24, 320));
+        CHECK(far->forward(request).logits == near->forward(request).logits);
+        CHECK(far->graph_splits().size() == 2);
+
+        ForwardRequest stored = request;
+        stored.kv             = KvUse::store;
+        CHECK(nmse(far->forward(stored).logits, near->forward(stored).logits) <= 1e-12);
+        CHECK(far->stats().kv_bytes == near->stats().kv_bytes);
+    }
+}
+
+TEST_CASE("with everything on one server a decoding step is one split") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    for (const char * arch : {"llada", "llada-moe", "qwen3"}) {
+        CAPTURE(arch);
+        RandomModel random;
+        random.arch        = arch;
+        ModelParams model  = on_servers(random_gguf(random));
+        model.devices      = {"RPC0"};
+        model.tensor_split = {};
+        const auto engine  = load_engine(model, EngineParams());
+        check_one_split(*engine, "RPC0");
+        CHECK(devices_of(*engine, "") == Names{"RPC0"});
+    }
+}
+
+TEST_CASE("-ngl, --main-gpu, --tensor-split and -ot decide where weights are") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const std::string path   = random_gguf(experts_model());
+    const auto        placed = [&](const auto & change) {
+        ModelParams model = on_servers(path);
+        change(model);
+        return load_engine(model, exact_params());
+    };
+    auto engine = placed([](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and the last two layers
+    CHECK(devices_of(*engine, "token_embd") == Names{"CPU"});
+    CHECK(devices_of(*engine, "blk.1.") == Names{"CPU"});
+    CHECK(devices_of(*engine, "blk.2.") == Names{"RPC0"});
+    CHECK(devices_of(*engine, "output_norm") == Names{"RPC1"});
+
+    engine = placed([](ModelParams & m) { m.n_gpu_layers = 0; });
+    CHECK(devices_of(*engine, "") == Names{"CPU"});
+
+    engine = placed([](ModelParams & m) { m.n_gpu_layers = -1; }); // little fits always
+    CHECK(devices_of(*engine, "") == Names{"RPC0", "RPC1"});
+
+    engine = placed([](ModelParams & m) { m.main_gpu = 1; });
+    CHECK(devices_of(*engine, "") == Names{"RPC1"});
+
+    engine = placed([](ModelParams & m) { m.tensor_split = {1, 4}; });
+    CHECK(devices_of(*engine, "blk.0.") == Names{"RPC0"});
+    CHECK(devices_of(*engine, "blk.1.") == Names{"RPC1"});
+
+    engine = placed([](ModelParams & m) { m.devices = {"RPC1", "RPC0"}; });
+    CHECK(devices_of(*engine, "blk.0.") == Names{"RPC1"});
+
+    // the first that finds a name counts
+    engine = placed([](ModelParams & m) {
+        m.overrides = {{"blk\\.[01]\\.attn_q\\.", "CPU"}, {"attn_q", "RPC1"}, {"token_embd", "CPU"}};
+    });
+    CHECK(devices_of(*engine, "blk.0.attn_q.") == Names{"CPU"});
+    CHECK(devices_of(*engine, "blk.2.attn_q.") == Names{"RPC1"});
+    CHECK(devices_of(*engine, "blk.0.attn_k.") == Names{"RPC0"});
+    CHECK(devices_of(*engine, "token_embd") == Names{"CPU"});
+}
+
+TEST_CASE("experts kept on the CPU are computed there") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const std::string    path    = random_gguf(experts_model());
+    const ForwardRequest request = whole_request(random_tokens(40, 320));
+    const auto           near    = load_engine(local(path), exact_params());
+    ModelParams          model   = on_servers(path);
+    model.devices                = {"RPC0"};
+    model.tensor_split           = {};
+    model.n_cpu_moe              = 2;
+    const auto engine            = load_engine(model, exact_params());
+    for (const char * part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+        CHECK(devices_of(*engine, "blk.0." + std::string(part)) == Names{"CPU"});
+        CHECK(devices_of(*engine, "blk.1." + std::string(part)) == Names{"CPU"});
+        CHECK(devices_of(*engine, "blk.2." + std::string(part)) == Names{"RPC0"});
+    }
+    CHECK(devices_of(*engine, "ffn_gate_inp") == Names{"RPC0"});
+    CHECK(nmse(engine->forward(request).logits, near->forward(request).logits) <= 1e-12);
+    int32_t n_on_cpu = 0, n_visits = 0;
+    for (const GraphSplit & split : engine->graph_splits()) {
+        n_visits += split.device == "CPU" ? 1 : 0;
+        n_on_cpu += split.device == "CPU" ? split.n_nodes : 0;
+    }
+    CHECK(n_visits == 2);           // one for each of the layers
+    CHECK(n_on_cpu >= 2 * (3 + 1)); // three products and what lies between them
+}
+
+TEST_CASE("long passes, which are built in pieces, cross devices") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const std::string    path    = random_gguf(experts_model());
+    const ForwardRequest request = whole_request(random_tokens(600, 320));
+    const auto           near    = load_engine(local(path), exact_params());
+    const auto           check   = [&](ModelParams model) {
+        const auto     far    = load_engine(model, exact_params());
+        ForwardRequest stored = request;
+        stored.kv             = KvUse::store;
+        CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
+        CHECK(nmse(far->forward(stored).logits, near->forward(stored).logits) <= 1e-12);
+    };
+    ModelParams model = on_servers(path);
+    check(model);
+    model.n_gpu_layers = 3;
+    check(model);
+    model.n_cpu_moe = 3;
+    check(model);
+}
+
+TEST_CASE("K/V is where a layer's attention is computed") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    RandomModel random;
+    random.n_layer         = 2;
+    ModelParams model      = on_servers(random_gguf(random));
+    model.overrides        = {{"blk\\.0\\.attn_", "CPU"}};
+    const auto     engine  = load_engine(model, exact_params());
+    ForwardRequest request = whole_request(random_tokens(8, 320));
+    request.kv             = KvUse::store;
+    const auto near        = load_engine(local(model.path), exact_params());
+    CHECK(nmse(engine->forward(request).logits, near->forward(request).logits) <= 1e-12);
+    // embedding there, attention here, the rest there: what is stored never travels
+    Names route;
+    for (const GraphSplit & split : engine->graph_splits()) {
+        route.push_back(split.device);
+    }
+    CHECK(route == Names{"RPC0", "CPU", "RPC0", "RPC1"});
+}
+
+TEST_CASE("the oracle's tokens come from two servers, with every cache") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    if (shared_dir().empty()) {
+        MESSAGE("skipped: no ../shared");
+        return;
+    }
+    const Oracle               oracle("llada");
+    const std::string          path   = converted_oracle("llada");
+    const nlohmann::json &     c      = oracle.expected["cases"][0];
+    const std::vector<int32_t> prompt = c["prompt_ids"];
+    GenerateParams             params;
+    params.n_predict    = c["settings"]["gen_length"];
+    params.steps        = c["settings"]["steps"];
+    params.block_length = c["settings"]["block_length"];
+    const auto near     = load_engine(local(path), exact_params());
+    const auto far      = load_engine(on_servers(path), exact_params());
+    CHECK(generate(*far, prompt, params).sequence == c["output_ids"].get<std::vector<int32_t>>());
+    for (DiffusionCache cache : {DiffusionCache::prefix, DiffusionCache::dual}) {
+        params.cache = cache;
+        CHECK(generate(*far, prompt, params).tokens == generate(*near, prompt, params).tokens);
+    }
+}
+
+TEST_CASE("the twins write the same text") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const std::string prompt = "Sara has the ball. Who has the ball?";
+    GenerateParams    params;
+    params.n_predict = 16;
+    for (const char * name : {bundled_diffusion_model, bundled_autoregressive_model}) {
+        CAPTURE(name);
+        const std::string path = find_model(name);
+        EngineParams      engine;
+        engine.n_ctx = 128;
+        CHECK(run(on_servers(path), engine, prompt, params).tokens == run(local(path), engine, prompt, params).tokens);
+    }
+}
+
+TEST_CASE("taps and edits are the same from there") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    RandomModel random;
+    random.n_layer         = 4;
+    const std::string path = random_gguf(random);
+    const auto        near = load_engine(local(path), exact_params());
+    const auto        far  = load_engine(on_servers(path), exact_params());
+
+    std::vector<TapPoint> taps;
+    for (int32_t layer : {0, 3}) {
+        for (Tap tap : {Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
+            taps.push_back({tap, layer});
+        }
+    }
+    taps.push_back({Tap::pattern, 1, TapReduce::heads});
+    taps.push_back({Tap::pattern, 2, TapReduce::received});
+    for (bool edited : {false, true}) {
+        CAPTURE(edited);
+        ForwardRequest request = whole_request(random_tokens(20, 320));
+        if (edited) {
+            request.edits  = {{0, {1}, {}, {3, 4}, -INFINITY}, {2, {}, {}, {5}, 1.5f}};
+            request.probed = {3};
+            request.probe  = [](int32_t layer, const std::vector<int32_t> & keys, const float *) {
+                return std::vector<AttentionEdit>{{layer, {}, {}, {keys[0]}, -INFINITY}};
+            };
+        }
+        const TapLog expected = observe(*near, request, taps);
+        const TapLog seen     = observe(*far, request, taps);
+        REQUIRE(seen.size() == expected.size());
+        for (const auto & [key, value] : expected) {
+            CAPTURE(key);
+            REQUIRE(seen.at(key).shape == value.shape);
+            CHECK(max_abs_diff(without_infinities(seen.at(key).data), without_infinities(value.data)) <= 1e-5);
+        }
+        CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
+    }
+}
+
+TEST_CASE("libllama's engine places weights by the same flags") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    RandomModel random;
+    random.arch                  = "qwen3moe";
+    random.n_layer               = 4;
+    const std::string path       = random_gguf(random);
+    ModelParams       model      = on_servers(path);
+    model.n_gpu_layers           = 4;
+    model.tensor_split           = {3, 1};
+    model.n_cpu_moe              = 2;
+    model.overrides              = {{"blk\\.3\\.attn_q\\.", "CPU"}};
+    const auto           far     = load_llama_engine(model, exact_params());
+    const auto           near    = load_llama_engine(local(path), exact_params());
+    const ForwardRequest request = whole_request(random_tokens(16, 320));
+    CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
+    CHECK(devices_of(*far, "blk.0.") == Names{"CPU"});
+    CHECK(devices_of(*far, "blk.1.attn_k.") == Names{"RPC0"});
+    CHECK(devices_of(*far, "blk.1.ffn_up_exps") == Names{"CPU"});
+    CHECK(devices_of(*far, "blk.2.ffn_up_exps") == Names{"RPC0"});
+    CHECK(devices_of(*far, "blk.3.attn_k.") == Names{"RPC0"});
+    CHECK(devices_of(*far, "blk.3.attn_q.") == Names{"CPU"});
+    CHECK(devices_of(*far, "output_norm") == Names{"RPC1"});
+}
+
+TEST_CASE("shares and indices beyond the devices are refused") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    ModelParams model = on_servers(random_gguf({}));
+    const auto  error = [&](const auto & change) {
+        ModelParams changed = model;
+        change(changed);
+        try {
+            load_engine(changed, exact_params());
+            return std::string();
+        } catch (const Error & e) {
+            CHECK(e.kind() == ErrorKind::request);
+            return std::string(e.what());
+        }
+    };
+    CHECK(error([](ModelParams & m) {
+              m.tensor_split = {1, 1, 1};
+          }) == "--tensor-split has 3 shares, expected at most one for each of the 2 devices");
+    CHECK(error([](ModelParams & m) { m.tensor_split = {0, 0}; }) == "--tensor-split: no device has a share");
+    CHECK(error([](ModelParams & m) { m.main_gpu = 2; }).rfind("--main-gpu is 2, expected 0 to 1", 0) == 0);
+    CHECK(error([](ModelParams & m) { m.devices = {"RPC0", "RPC0"}; }) == "--device: 'RPC0' is there twice");
+    CHECK(error([](ModelParams & m) { m.devices = {"RPC7"}; }) ==
+          "--device: unknown device 'RPC7', there are: CPU, RPC0, RPC1");
+}
