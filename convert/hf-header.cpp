@@ -116,7 +116,7 @@ void set_experts(GgufWriter & header, const std::string & arch, const MoeParams 
     header.set(arch + ".expert_weights_scale", static_cast<float>(moe.scale));
     if (moe.n_shared > 0) {
         size(".expert_shared_count", moe.n_shared);
-        size(".expert_shared_feed_forward_length", moe.n_ff);
+        size(".expert_shared_feed_forward_length", moe.n_ff_shared);
     }
     if (moe.n_group > 0) {
         size(".expert_group_count", moe.n_group);

@@ -40,15 +40,20 @@ std::vector<bool> read_dense(const HfJson & config, int64_t n_layer) {
 
 MoeParams read_moe(const HfJson & config, const MoeDefaults & defaults, int64_t n_layer) {
     MoeParams moe;
-    moe.n_expert = config.require_int({"num_experts", "num_local_experts", "n_routed_experts"}, 1, 1 << 16);
-    moe.n_used   = config.require_int({"num_experts_per_tok"}, 1, moe.n_expert);
-    moe.n_ff     = config.require_int({"moe_intermediate_size", "expert_intermediate_size"}, 1, SIZE_MAX_32);
-    moe.n_shared = config.find_int({"num_shared_experts"}).value_or(0);
-    moe.sigmoid  = defaults.sigmoid;
+    moe.n_expert    = config.require_int({"num_experts", "num_local_experts", "n_routed_experts"}, 1, 1 << 16);
+    moe.n_used      = config.require_int({"num_experts_per_tok"}, 1, moe.n_expert);
+    moe.n_ff        = config.require_int({"moe_intermediate_size", "expert_intermediate_size"}, 1, SIZE_MAX_32);
+    moe.n_shared    = config.find_int({"num_shared_experts"}).value_or(0);
+    moe.n_ff_shared = moe.n_ff;
+    if (defaults.shared_by_width && config.find_int({"shared_expert_intermediate_size"}).value_or(0) != 0) {
+        moe.n_shared    = 1;
+        moe.n_ff_shared = config.require_int({"shared_expert_intermediate_size"}, 1, SIZE_MAX_32);
+    }
+    moe.sigmoid = defaults.sigmoid;
     moe.norm = defaults.norm_from_config ? config.find_bool({"norm_topk_prob"}).value_or(defaults.norm) : defaults.norm;
     moe.scale = defaults.scaled ? config.find_float({"routed_scaling_factor"}).value_or(1.0) : 1.0;
     moe.dense = read_dense(config, n_layer);
-    if (moe.n_shared < 0 || moe.n_shared > SIZE_MAX_32 / moe.n_ff) {
+    if (moe.n_shared < 0 || moe.n_shared > SIZE_MAX_32 / moe.n_ff_shared) {
         fail(config.path(), ": 'num_shared_experts' is ", moe.n_shared, ", expected 0 or more");
     }
     if (!std::isfinite(moe.scale)) {

@@ -14,6 +14,8 @@ struct MoeDefaults {
     bool norm             = false; // else
     bool sigmoid          = false; // scores are sigmoids instead of a softmax
     bool scaled           = false; // routed_scaling_factor is applied
+    bool shared_by_width =
+        false; // shared_expert_intermediate_size is the width of the only shared expert, null for none
 };
 
 // A mixture of experts, by whatever names the config has for it.
@@ -22,6 +24,7 @@ struct MoeParams {
     int64_t           n_used       = 0;
     int64_t           n_ff         = 0; // width of one expert
     int64_t           n_shared     = 0; // experts that every token goes through
+    int64_t           n_ff_shared  = 0; // width of one of these
     int64_t           n_group      = 0; // 0: experts are chosen among all
     int64_t           n_group_used = 0;
     bool              norm         = false;

@@ -103,7 +103,7 @@ private:
             case Dim::head: return params_.head_dim;
             case Dim::expert: return params_.moe.n_expert;
             case Dim::ff_expert: return params_.moe.n_ff;
-            case Dim::ff_shared: return params_.moe.n_ff * params_.moe.n_shared;
+            case Dim::ff_shared: return params_.moe.n_ff_shared * params_.moe.n_shared;
         }
         return 0;
     }
