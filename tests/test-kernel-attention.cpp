@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -60,7 +61,11 @@ std::vector<float> make_mask(const Setting & s) {
     return mask;
 }
 
-Attention run(const Setting & s, int n_threads) {
+using MakeResult = std::function<ggml_tensor *(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v,
+                                               ggml_tensor * mask)>;
+
+// What came out, and what went in.
+Attention compute(const Setting & s, int n_threads, const MakeResult & make) {
     Attention        a = {random_values(s.D * s.K * s.Hkv * s.S, 1),
                           random_values(s.D * s.K * s.Hkv * s.S, 2),
                           random_values(s.D * s.Tq * s.H * s.S, 3),
@@ -76,22 +81,32 @@ Attention run(const Setting & s, int n_threads) {
         a.mask = make_mask(s);
         ggml_fp32_to_fp16_row(a.mask.data(), static_cast<ggml_fp16_t *>(mask->data), s.K * s.Tq);
     }
-    ggml_tensor * y     = attend(ctx.get(), q, k, v, mask, 1.0f / std::sqrt(static_cast<float>(s.D)));
+    ggml_tensor * y     = make(ctx.get(), q, k, v, mask);
     ggml_cgraph * graph = ggml_new_graph(ctx.get());
     ggml_build_forward_expand(graph, y);
     ggml_graph_compute_with_ctx(ctx.get(), graph, n_threads);
-    REQUIRE(y->ne[0] == s.D * s.H);
-    REQUIRE(y->ne[1] == s.Tq * s.S);
     a.mixed.assign(static_cast<float *>(y->data), static_cast<float *>(y->data) + ggml_nelements(y));
     return a;
 }
 
-// Σ w_j·v_j for one query of one head.
-std::vector<double> expected(const Setting & s, const Attention & a, int64_t stream, int64_t head, int64_t t) {
+float scale_of(const Setting & s) { return 1.0f / std::sqrt(static_cast<float>(s.D)); }
+
+Attention run(const Setting & s, int n_threads) {
+    const auto make = [&](ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask) {
+        ggml_tensor * y = attend(ctx, q, k, v, mask, scale_of(s));
+        REQUIRE(y->ne[0] == s.D * s.H);
+        REQUIRE(y->ne[1] == s.Tq * s.S);
+        return y;
+    };
+    return compute(s, n_threads, make);
+}
+
+// w_j for one query of one head.
+std::vector<double> weights(const Setting & s, const Attention & a, int64_t stream, int64_t head, int64_t t) {
     const float * q  = a.q.data() + ((stream * s.H + head) * s.Tq + t) * s.D;
     const int64_t kv = (stream * s.Hkv + head / (s.H / s.Hkv)) * s.K * s.D;
 
-    std::vector<double> scores(static_cast<size_t>(s.K)), mixed(static_cast<size_t>(s.D), 0.0);
+    std::vector<double> scores(static_cast<size_t>(s.K));
     for (int64_t j = 0; j < s.K; j++) {
         double dot = 0.0;
         for (int64_t d = 0; d < s.D; d++) {
@@ -106,10 +121,21 @@ std::vector<double> expected(const Setting & s, const Attention & a, int64_t str
         score = std::exp(score - largest);
         sum += score;
     }
+    for (double & score : scores) {
+        score /= sum;
+    }
+    return scores;
+}
+
+// Σ w_j·v_j
+std::vector<double> expected(const Setting & s, const Attention & a, int64_t stream, int64_t head, int64_t t) {
+    const int64_t             kv = (stream * s.Hkv + head / (s.H / s.Hkv)) * s.K * s.D;
+    const std::vector<double> w  = weights(s, a, stream, head, t);
+    std::vector<double>       mixed(static_cast<size_t>(s.D), 0.0);
     for (int64_t j = 0; j < s.K; j++) {
         for (int64_t d = 0; d < s.D; d++) {
             mixed[static_cast<size_t>(d)] +=
-                scores[static_cast<size_t>(j)] / sum * static_cast<double>(a.v[static_cast<size_t>(kv + j * s.D + d)]);
+                w[static_cast<size_t>(j)] * static_cast<double>(a.v[static_cast<size_t>(kv + j * s.D + d)]);
         }
     }
     return mixed;
@@ -131,6 +157,58 @@ double nmse(const Setting & s, const Attention & a) {
         }
     }
     return error / power;
+}
+
+struct Chosen {
+    std::vector<int64_t> heads, rows;
+};
+
+Attention run_weights(const Setting & s, int n_threads, const Chosen * some, PatternShape shape) {
+    const auto make = [&](ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor *, ggml_tensor * mask) {
+        ggml_tensor * chosen = nullptr;
+        if (some != nullptr) {
+            chosen    = ggml_new_tensor_3d(ctx, GGML_TYPE_I32, static_cast<int64_t>(some->rows.size()),
+                                           static_cast<int64_t>(some->heads.size()), s.S);
+            auto * to = static_cast<int32_t *>(chosen->data);
+            for (int64_t stream = 0; stream < s.S; stream++) {
+                for (int64_t head : some->heads) {
+                    for (int64_t row : some->rows) {
+                        *to++ = static_cast<int32_t>((stream * s.H + head) * s.Tq + row);
+                    }
+                }
+            }
+        }
+        return attention_weights(ctx, q, k, mask, scale_of(s), chosen, shape);
+    };
+    return compute(s, n_threads, make);
+}
+
+// The largest difference to the mean of the definition's weights over what the shape has a mean of.
+double worst(const Setting & s, const Attention & a, const Chosen & of, PatternShape shape) {
+    const auto   n_heads = of.heads.size(), n_rows = of.rows.size(), K = static_cast<size_t>(s.K);
+    const size_t out_heads = shape == PatternShape::heads ? 1 : n_heads;
+    const size_t out_rows  = shape == PatternShape::received ? 1 : n_rows;
+
+    std::vector<double> want(static_cast<size_t>(s.S) * out_heads * out_rows * K, 0.0);
+    for (size_t stream = 0; stream < static_cast<size_t>(s.S); stream++) {
+        for (size_t h = 0; h < n_heads; h++) {
+            for (size_t r = 0; r < n_rows; r++) {
+                const std::vector<double> w = weights(s, a, static_cast<int64_t>(stream), of.heads[h], of.rows[r]);
+                const size_t              at =
+                    ((stream * out_heads + (out_heads > 1 ? h : 0)) * out_rows + (out_rows > 1 ? r : 0)) * K;
+                for (size_t j = 0; j < K; j++) {
+                    want[at + j] +=
+                        w[j] * static_cast<double>(out_heads * out_rows) / static_cast<double>(n_heads * n_rows);
+                }
+            }
+        }
+    }
+    REQUIRE(a.mixed.size() == want.size());
+    double most = 0.0;
+    for (size_t i = 0; i < want.size(); i++) {
+        most = std::max(most, std::abs(want[i] - static_cast<double>(a.mixed[i])));
+    }
+    return most;
 }
 
 const Setting settings[] = {{64, 32, 200, 4, 4, 1, GGML_TYPE_F16, GGML_TYPE_F16, false},
@@ -163,6 +241,31 @@ TEST_CASE("attention doesn't depend on the number of threads") {
             const std::vector<float> one = run(s, 1).mixed;
             CHECK(run(s, 2).mixed == one);
             CHECK(run(s, 7).mixed == one);
+        }
+    }
+}
+
+TEST_CASE("the weights of an attention, whole and as means, of all or of some queries") {
+    for (const Setting & s : settings) {
+        if (!can_attend(s.type_k, s.type_v, s.D)) {
+            continue;
+        }
+        Chosen all, some;
+        for (int64_t head = 0; head < s.H; head++) {
+            all.heads.push_back(head);
+        }
+        for (int64_t row = 0; row < s.Tq; row++) {
+            all.rows.push_back(row);
+        }
+        some.heads = {s.H - 1};
+        some.rows  = s.Tq > 2 ? std::vector<int64_t>{1, s.Tq - 1} : std::vector<int64_t>{0};
+        for (PatternShape shape : {PatternShape::whole, PatternShape::heads, PatternShape::received}) {
+            CAPTURE(s.D);
+            CAPTURE(static_cast<int>(shape));
+            const Attention one = run_weights(s, 1, nullptr, shape);
+            CHECK(worst(s, one, all, shape) < 5e-6);
+            CHECK(worst(s, run_weights(s, 1, &some, shape), some, shape) < 5e-6);
+            CHECK(run_weights(s, 3, nullptr, shape).mixed == one.mixed);
         }
     }
 }

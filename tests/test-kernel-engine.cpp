@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace buoy;
@@ -146,6 +147,56 @@ TEST_CASE("summaries: ours are ggml's") {
             CHECK(std::abs(ours[i].prob - theirs[i].prob) <= 1e-5f);
             CHECK(std::abs(ours[i].margin - theirs[i].margin) <= 1e-5f);
             CHECK(std::abs(ours[i].entropy - theirs[i].entropy) <= 1e-4f);
+        }
+    }
+}
+
+namespace {
+
+// Everything a pass shows of its patterns, one tap after the other.
+std::vector<float> shown_patterns(Engine & engine, const TapSelection & selection) {
+    std::vector<float> shown;
+    ForwardRequest     request = whole_request(random_tokens(40, 256));
+    request.rows               = {3, 39}; // the last layer drops the others, taps show all
+    request.selection          = selection;
+    request.sink               = [&](const TapEvent & event) {
+        const auto n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
+        shown.insert(shown.end(), event.data, event.data + n);
+    };
+    for (int32_t layer : {0, 2}) {
+        for (const TapReduce reduce : {TapReduce::none, TapReduce::received, TapReduce::regions, TapReduce::heads}) {
+            request.taps.push_back({Tap::pattern, layer, reduce});
+        }
+    }
+    engine.forward(request);
+    return shown;
+}
+
+} // namespace
+
+TEST_CASE("patterns and their means: ours are ggml's") {
+    for (const char * arch : {"llada", "llama", "dream"}) { // full, causal, blocks
+        if (!has_kernels()) {
+            return;
+        }
+        CAPTURE(std::string(arch));
+        const std::string path  = random_gguf(model_of(arch, "f32", std::string(arch) == "dream" ? 8 : 0));
+        EngineParams      fused = exact_params();
+        fused.flash             = FlashAttention::automatic;
+        const auto   ours = load(path, true, fused), theirs = load(path, false, exact_params());
+        TapSelection all;
+        all.regions       = {{0, 1, 2}, {10, 11, 39}};
+        TapSelection some = all;
+        some.heads        = {1, 3};
+        some.rows         = {0, 17, 38};
+        for (const TapSelection & selection : {all, some}) {
+            const std::vector<float> a = shown_patterns(*ours, selection), b = shown_patterns(*theirs, selection);
+            REQUIRE(a.size() == b.size());
+            float worst = 0.0f;
+            for (size_t i = 0; i < a.size(); i++) {
+                worst = std::max(worst, std::abs(a[i] - b[i]));
+            }
+            CHECK(worst <= 1e-5f);
         }
     }
 }

@@ -27,7 +27,10 @@ ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q, const KeysValues & k
         tap_copy(Tap::rot_k, il, k);
         tap_copy(Tap::v, il, v);
     }
-    if (!fused || (shown && (key_.has_tap(Tap::pattern, il) || key_.has_tap(Tap::attn_scores, il)))) {
+    const bool scores = key_.has_tap(Tap::attn_scores, il);
+    if (fused && shown && !scores && key_.has_tap(Tap::pattern, il) && use_kernels(k, v)) {
+        tap_weights(il, q, k);
+    } else if (!fused || (shown && (scores || key_.has_tap(Tap::pattern, il)))) {
         pattern = attention_pattern(il, q, k, shown);
     }
     if (showing_) {
@@ -67,10 +70,14 @@ ggml_tensor * Graph::mix(ggml_tensor * pattern, ggml_tensor * v) {
     return ggml_cont_2d(ctx, mixed, mixed->ne[0] * mixed->ne[1], mixed->ne[2] * mixed->ne[3]);
 }
 
+bool Graph::use_kernels(const ggml_tensor * k, const ggml_tensor * v) const {
+    return model_.use_kernels() && can_attend(k->type, v->type, hp_.head_dim);
+}
+
 // Rows that only fill a tile (tile_rows) are dropped again.
 ggml_tensor * Graph::flash_attention(ggml_tensor * q, ggml_tensor * k, ggml_tensor * v) {
     ggml_context * ctx = ctx_.get();
-    if (model_.use_kernels() && can_attend(k->type, v->type, hp_.head_dim)) {
+    if (use_kernels(k, v)) {
         return attend(ctx, q, k, v, rows_.mask, hp_.attn_scale());
     }
     if (k->type == GGML_TYPE_F32) {

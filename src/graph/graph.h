@@ -157,6 +157,9 @@ private:
     void          tap(const TapPoint & point, ggml_tensor * x);
     void          tap_copy(Tap kind, int32_t il, ggml_tensor * x);
     void          tap_pattern(int32_t il, ggml_tensor * pattern);
+    void          tap_weights(int32_t il, ggml_tensor * q, ggml_tensor * k);
+    ggml_tensor * tap_rows(int64_t n_streams);
+    bool          use_kernels(const ggml_tensor * k, const ggml_tensor * v) const;
     void          expand_last(ggml_tensor * x);
     void          show_dropped_rows(int32_t il, ggml_tensor * x, const KeysValues & kv);
     ggml_tensor * selected(ggml_tensor * pattern);

@@ -2,6 +2,7 @@
 // backend of ggml has them.
 
 #include "graph/graph.h"
+#include "kernel/attention.h"
 #include "model/model.h"
 
 #include <algorithm>
@@ -55,6 +56,32 @@ void Graph::tap_pattern(int32_t il, ggml_tensor * pattern) {
     }
 }
 
+// The same by our own kernels, which never hold a whole pattern unless one is asked for.
+void Graph::tap_weights(int32_t il, ggml_tensor * q, ggml_tensor * k) {
+    ggml_context * ctx    = ctx_.get();
+    const auto     asked  = [&](TapReduce reduce) { return key_.has_tap({Tap::pattern, il, reduce}); };
+    ggml_tensor *  chosen = nullptr;
+    if (key_.n_tap_rows > 0) {
+        chosen = ggml_reshape_3d(ctx, tap_rows(q->ne[3]), key_.n_tap_rows, key_.n_tap_heads, q->ne[3]);
+    }
+    const auto weights = [&](PatternShape shape) {
+        return attention_weights(ctx, q, k, rows_.mask, hp_.attn_scale(), chosen, shape);
+    };
+    if (asked(TapReduce::none)) {
+        tap({Tap::pattern, il}, weights(PatternShape::whole));
+    }
+    if (asked(TapReduce::received)) {
+        tap({Tap::pattern, il, TapReduce::received}, weights(PatternShape::received));
+    }
+    if (asked(TapReduce::heads) || asked(TapReduce::regions)) {
+        ggml_tensor * mean = weights(PatternShape::heads);
+        if (asked(TapReduce::regions)) {
+            tap({Tap::pattern, il, TapReduce::regions}, region_sums(mean));
+        }
+        tap({Tap::pattern, il, TapReduce::heads}, mean);
+    }
+}
+
 // The last layer of a pass drops the rows that nobody asked for; taps are about all of them. So its queries are computed for
 // all rows once more, and what follows from them is left out of the graph.
 void Graph::show_dropped_rows(int32_t il, ggml_tensor * x, const KeysValues & kv) {
@@ -68,17 +95,21 @@ void Graph::show_dropped_rows(int32_t il, ggml_tensor * x, const KeysValues & kv
     }
 }
 
+ggml_tensor * Graph::tap_rows(int64_t n_streams) {
+    if (inputs_.tap_rows == nullptr) {
+        inputs_.tap_rows = input(GGML_TYPE_I32, key_.n_tap_rows * key_.n_tap_heads * n_streams, 1, "tap_rows");
+    }
+    return inputs_.tap_rows;
+}
+
 // [K, Tq, H, S] -> [K, rows, heads, S]
 ggml_tensor * Graph::selected(ggml_tensor * pattern) {
     if (key_.n_tap_rows == 0) {
         return pattern;
     }
-    const int64_t K = pattern->ne[0], S = pattern->ne[3], n = key_.n_tap_rows * key_.n_tap_heads * S;
-    if (inputs_.tap_rows == nullptr) {
-        inputs_.tap_rows = input(GGML_TYPE_I32, n, 1, "tap_rows");
-    }
+    const int64_t K = pattern->ne[0], S = pattern->ne[3];
     ggml_tensor * rows = ggml_reshape_2d(ctx_.get(), pattern, K, ggml_nrows(pattern));
-    rows               = ggml_get_rows(ctx_.get(), rows, inputs_.tap_rows);
+    rows               = ggml_get_rows(ctx_.get(), rows, tap_rows(S));
     return ggml_reshape_4d(ctx_.get(), rows, K, key_.n_tap_rows, key_.n_tap_heads, S);
 }
 

@@ -75,6 +75,101 @@ void run(ggml_tensor * dst, int ith, int nth, void * userdata) {
     }
 }
 
+// What attention_weights was asked for.
+struct Wanted {
+    Tensors             t;
+    const ggml_tensor * chosen;
+
+    explicit Wanted(ggml_tensor * dst, void * userdata)
+        : t{dst->src[0], dst->src[1], nullptr, nullptr, dst, 0.0f}, chosen(nullptr) {
+        std::memcpy(&t.scale, &userdata, sizeof(t.scale));
+        for (const ggml_tensor * arg : {dst->src[2], dst->src[3]}) {
+            if (arg != nullptr) {
+                (arg->type == GGML_TYPE_F16 ? t.mask : chosen) = arg;
+            }
+        }
+    }
+
+    int64_t n_rows() const { return chosen != nullptr ? chosen->ne[0] : t.q->ne[1]; }
+    int64_t n_heads() const { return chosen != nullptr ? chosen->ne[1] : t.q->ne[2]; }
+    int64_t n_streams() const { return t.q->ne[3]; }
+
+    int64_t query(int64_t row, int64_t head, int64_t stream) const {
+        const int64_t i = (stream * n_heads() + head) * n_rows() + row;
+        const int64_t H = t.q->ne[2], Tq = t.q->ne[1];
+        return chosen != nullptr ? static_cast<const int32_t *>(chosen->data)[i] : (stream * H + head) * Tq + row;
+    }
+};
+
+struct RowRange {
+    int64_t first, last;
+};
+
+// Adds the weights of some rows of one head to where they belong: to their own row, or all to the first.
+void add_weights(const Wanted & wanted, RowRange rows, int64_t head, int64_t stream, int64_t out_head, bool one_row,
+                 float factor) {
+    const Tensors & t  = wanted.t;
+    const int64_t   Tq = t.q->ne[1], n_group = t.q->ne[2] / t.k->ne[2], K = t.k->ne[1];
+    AttentionWork   work;
+    work.n_rows   = rows.last - rows.first;
+    work.n_keys   = K;
+    work.head_dim = t.q->ne[0];
+    work.scale    = t.scale;
+    for (int64_t row = rows.first; row < rows.last; row++) {
+        const int64_t query = wanted.query(row, head, stream), token = query % Tq, from = query / Tq % t.q->ne[2];
+        const int64_t i = row - rows.first;
+        work.k          = key_rows(t.k, from / n_group, stream);
+        work.q[i]       = at<const float>(t.q, token, from, stream);
+        work.out[i]     = at<float>(t.dst, one_row ? 0 : row, out_head, stream);
+        work.mask[i]    = t.mask != nullptr ? at<const uint16_t>(t.mask, token, 0, 0) : nullptr;
+    }
+    thread_local AttentionState     state;
+    thread_local std::vector<float> room;
+    room.resize(std::max(room.size(), static_cast<size_t>(work.n_rows * (K + attention_rows_max))));
+    kernel_table()->weigh(work, factor, state, room.data());
+}
+
+// Whoever adds to a row adds everything to it, in the same order for any number of threads.
+template <PatternShape shape> void run_weights(ggml_tensor * dst, int ith, int nth, void * userdata) {
+    const Wanted  wanted(dst, userdata);
+    const int64_t n_rows = wanted.n_rows(), n_heads = wanted.n_heads(), K = dst->ne[0];
+    const int64_t most    = std::min(attention_rows_max, attention_floats / ((wanted.t.q->ne[0] + 15) / 16 * 16));
+    const int64_t n_outer = (shape == PatternShape::heads ? 1 : n_heads) * wanted.n_streams();
+    const int64_t wish    = shape == PatternShape::received ? 1 : (nth + n_outer - 1) / n_outer;
+    const int64_t n_tiles = std::min(n_rows, std::max((n_rows + most - 1) / most, wish));
+    const int64_t n_parts = shape == PatternShape::received ? 1 : n_tiles; // of the rows, for different threads
+    const auto    tile    = [&](int64_t i) { return RowRange{n_rows * i / n_tiles, n_rows * (i + 1) / n_tiles}; };
+
+    for (int64_t unit = n_outer * n_parts * ith / nth; unit < n_outer * n_parts * (ith + 1) / nth; unit++) {
+        const int64_t part = unit % n_parts, outer = unit / n_parts;
+        const int64_t stream   = shape == PatternShape::heads ? outer : outer / n_heads;
+        const int64_t out_head = shape == PatternShape::heads ? 0 : outer % n_heads;
+        const auto    clear    = [&](int64_t row) { std::fill_n(at<float>(dst, row, out_head, stream), K, 0.0f); };
+        if (shape == PatternShape::received) {
+            clear(0);
+            for (int64_t i = 0; i < n_tiles; i++) {
+                add_weights(wanted, tile(i), out_head, stream, out_head, true, 1.0f / static_cast<float>(n_rows));
+            }
+            continue;
+        }
+        for (int64_t row = tile(part).first; row < tile(part).last; row++) {
+            clear(row);
+        }
+        for (int64_t head = 0; head < (shape == PatternShape::heads ? n_heads : 1); head++) {
+            const float factor = shape == PatternShape::heads ? 1.0f / static_cast<float>(n_heads) : 1.0f;
+            add_weights(wanted, tile(part), head + out_head, stream, out_head, false, factor);
+        }
+    }
+}
+
+// The scale itself travels as userdata: nothing has to live as long as the graph.
+void * as_userdata(float scale) {
+    void * userdata = nullptr;
+    static_assert(sizeof(scale) <= sizeof(userdata), "a float fits into a pointer");
+    std::memcpy(&userdata, &scale, sizeof(scale));
+    return userdata;
+}
+
 } // namespace
 
 bool can_attend(ggml_type type_k, ggml_type type_v, int64_t head_dim) {
@@ -84,12 +179,26 @@ bool can_attend(ggml_type type_k, ggml_type type_v, int64_t head_dim) {
 
 ggml_tensor * attend(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask,
                      float scale) {
-    void * userdata = nullptr; // the scale itself: nothing has to live as long as the graph
-    static_assert(sizeof(scale) <= sizeof(userdata), "a float fits into a pointer");
-    std::memcpy(&userdata, &scale, sizeof(scale));
     ggml_tensor * args[] = {q, k, v, mask};
     return ggml_custom_4d(ctx, GGML_TYPE_F32, q->ne[0] * q->ne[2], q->ne[1] * q->ne[3], 1, 1, args,
-                          mask != nullptr ? 4 : 3, run, GGML_N_TASKS_MAX, userdata);
+                          mask != nullptr ? 4 : 3, run, GGML_N_TASKS_MAX, as_userdata(scale));
+}
+
+ggml_tensor * attention_weights(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * mask, float scale,
+                                ggml_tensor * chosen, PatternShape shape) {
+    std::vector<ggml_tensor *> args = {q, k};
+    for (ggml_tensor * arg : {mask, chosen}) {
+        if (arg != nullptr) {
+            args.push_back(arg);
+        }
+    }
+    const int64_t n_rows  = shape == PatternShape::received ? 1 : chosen != nullptr ? chosen->ne[0] : q->ne[1];
+    const int64_t n_heads = shape == PatternShape::heads ? 1 : chosen != nullptr ? chosen->ne[1] : q->ne[2];
+    const auto    run_it  = shape == PatternShape::whole   ? run_weights<PatternShape::whole>
+                            : shape == PatternShape::heads ? run_weights<PatternShape::heads>
+                                                           : run_weights<PatternShape::received>;
+    return ggml_custom_4d(ctx, GGML_TYPE_F32, k->ne[1], n_rows, n_heads, q->ne[3], args.data(),
+                          static_cast<int>(args.size()), run_it, GGML_N_TASKS_MAX, as_userdata(scale));
 }
 
 } // namespace buoy

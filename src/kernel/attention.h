@@ -12,4 +12,15 @@ bool can_attend(ggml_type type_k, ggml_type type_v, int64_t head_dim);
 ggml_tensor * attend(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v, ggml_tensor * mask,
                      float scale);
 
+// What of an attention's weights is wanted.
+enum class PatternShape {
+    whole,    // [K, rows, heads, S]
+    heads,    // their mean over heads [K, rows, 1, S]
+    received, // their mean over rows  [K, 1, heads, S]
+};
+
+// The weights of the same attention. chosen: i32 [rows, heads, S], the queries wanted as (s·H + head)·Tq + row; null: all.
+ggml_tensor * attention_weights(ggml_context * ctx, ggml_tensor * q, ggml_tensor * k, ggml_tensor * mask, float scale,
+                                ggml_tensor * chosen, PatternShape shape);
+
 } // namespace buoy

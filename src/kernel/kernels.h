@@ -93,6 +93,10 @@ struct KernelTable {
 
     void (*attend)(const AttentionWork * works, AttentionState * states, int64_t n); // of the same n_keys and head_dim
 
+    // out[r] += factor · the weights of row r over the n_keys, instead of the values mixed by them; several rows may share their
+    // out. room: n_rows · n_keys floats and up to 63 more for each row
+    void (*weigh)(const AttentionWork & work, float factor, AttentionState & state, float * room);
+
     void (*exponentials)(const float * x, float * to, int64_t n, float factor,
                          float offset); // to = exp(factor·(x − offset))
     LogitSummary (*summarize)(const float * logits, int64_t n);

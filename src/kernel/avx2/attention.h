@@ -183,6 +183,46 @@ void attend(const AttentionWork * works, AttentionState * states, int64_t n_work
     }
 }
 
+// A row of scores, -inf beyond n, becomes weights and is added to what is there.
+inline void add_weights(float * scores, int64_t n, int64_t width, const uint16_t * mask, float factor, float * to) {
+    RunningSum state = {-INFINITY, 0.0f};
+    soften(scores, n, width, mask, state);
+    const __m256 scale = _mm256_set1_ps(state.sum == 0.0f ? 0.0f : factor / state.sum);
+    int64_t      i     = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_fmadd_ps(_mm256_loadu_ps(scores + i), scale, _mm256_loadu_ps(to + i)));
+    }
+    for (; i < n; i++) {
+        to[i] = std::fma(scores[i], _mm256_cvtss_f32(scale), to[i]);
+    }
+}
+
+void weigh(const AttentionWork & work, float factor, AttentionState & state, float * room) {
+    alignas(64) float keys[attention_floats];
+    const int64_t     D = work.head_dim, fit = attention_floats / D / 16 * 16;
+    const int64_t     width  = fit < attention_rows_max ? fit : attention_rows_max;
+    const int64_t     stride = (work.n_keys + width - 1) / width * width;
+    for (int64_t r = 0; r < work.n_rows; r++) {
+        scale_row(work.q[r], work.scale, D, state.queries + r * D);
+    }
+    for (int64_t first = 0; first < work.n_keys; first += width) {
+        const KeyTile tile = {first, work.n_keys - first < width ? work.n_keys - first : width, width};
+        if (is_open(work, tile)) {
+            transposed_reader(work.k.type)(work.k, tile.first, tile.n, D, width, keys);
+            multiply_floats(state.queries, static_cast<size_t>(D), keys, D, static_cast<size_t>(width), room + first,
+                            static_cast<size_t>(stride), false, work.n_rows);
+            continue;
+        }
+        for (int64_t r = 0; r < work.n_rows; r++) {
+            std::memset(room + r * stride + first, 0,
+                        sizeof(float) * static_cast<size_t>(width)); // the mask closes them
+        }
+    }
+    for (int64_t r = 0; r < work.n_rows; r++) {
+        add_weights(room + r * stride, work.n_keys, stride, work.mask[r], factor, work.out[r]);
+    }
+}
+
 } // namespace
 
 } // namespace buoy

@@ -22,6 +22,7 @@ constexpr KernelTable table = {
     pack,
     gate,
     attend,
+    weigh,
     exponentials,
     summarize,
     weight_kernel<Q4_0>(),
