@@ -277,6 +277,28 @@ TEST_CASE("vocab: SentencePiece") {
     CHECK(vocab.encode(std::string(1000000, 'a'), false, false).size() == 1000001);
 }
 
+TEST_CASE("vocab: SentencePiece without byte tokens has <unk> for what it does not list") {
+    VocabGguf file;
+    file.model = "llama";
+    file.pre   = "default";
+    file.add("<unk>", 2);
+    file.add("<s>", 3);
+    file.add("</s>", 3);
+    file.add("\xE2\x96\x81"); // 3: the space
+    file.add("a");            // 4
+    file.add("b");            // 5
+    file.add("ab");           // 6
+    file.add("z");            // 7, no part of another piece
+    const Vocab vocab = load(file);
+    CHECK(vocab.encode("ab az", false, false) == Ids{3, 6, 3, 4, 7});
+    CHECK(vocab.encode("az\xC3\xA9z", false, false) == Ids{3, 4, 7, 0, 7});
+    CHECK(vocab.encode("a\xE4\xBD\xA0\xE5\xA5\xBD! ab", false, false) == Ids{3, 4, 0, 3, 6}); // a run is one
+    CHECK(vocab.encode("?", false, false) == Ids{3, 0});
+    file.types[0]       = 3; // as some files have it
+    file.ids["unknown"] = 0;
+    CHECK(load(file).encode("?", false, false) == Ids{3, 0});
+}
+
 TEST_CASE("vocab: files that are none") {
     CHECK_THROWS_AS(Vocab::load("/no/such/file.gguf"), Error);
     const std::string path = test::temp_dir() + "/text.gguf";

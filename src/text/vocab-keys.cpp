@@ -176,6 +176,7 @@ VocabKeys read_vocab_keys(const GgufFile & gguf) {
     keys.bos           = read_special_id(gguf, "bos", keys.n_tokens);
     keys.eos           = read_special_id(gguf, "eos", keys.n_tokens);
     keys.mask          = read_special_id(gguf, "mask", keys.n_tokens);
+    keys.unknown       = read_special_id(gguf, "unknown", keys.n_tokens);
     keys.nfc           = read_nfc(gguf, keys.pre);
     keys.chat_template = gguf.get_string("tokenizer.chat_template").value_or("");
     return keys;

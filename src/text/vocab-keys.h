@@ -16,6 +16,7 @@ struct VocabKeys {
     int32_t     bos      = -1;
     int32_t     eos      = -1;
     int32_t     mask     = -1;
+    int32_t     unknown  = -1;
     bool        nfc      = false; // the text is normalised before it is tokenised
     std::string chat_template;    // may be empty
 };

@@ -5,6 +5,7 @@
 #include "io/gguf-file.h"
 #include "text/chat-template.h"
 #include "text/special-tokens.h"
+#include "text/unknown-text.h"
 #include "text/utf8.h"
 #include "text/vocab-keys.h"
 #include "text/word-chunks.h"
@@ -94,6 +95,7 @@ struct Vocab::Impl {
     int32_t                     bos; // -1 where the model has none
     int32_t                     eos;
     SpecialTokens               special;
+    UnknownText                 unknown;
     std::optional<ChatTemplate> chat;
     std::string                 chat_error; // why the template cannot be used
 
@@ -101,7 +103,7 @@ struct Vocab::Impl {
         : path(gguf.paths()[0]), keys(std::move(checked)), model(load_tokenizer(gguf, keys)),
           vocab(llama_model_get_vocab(model.get())), bpe(llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE),
           bos(special_id(keys.bos, llama_vocab_bos(vocab))), eos(special_id(keys.eos, llama_vocab_eos(vocab))),
-          special(vocab) {
+          special(vocab), unknown(vocab, keys.unknown) {
         try {
             if (!keys.chat_template.empty()) {
                 chat.emplace(path, keys.chat_template, piece(bos, true), piece(eos, true));
@@ -132,6 +134,17 @@ struct Vocab::Impl {
 
     // Appends the tokens of text that holds no special tokens.
     void tokenize_plain(const std::string & text, std::vector<int32_t> & ids) const {
+        if (!unknown.is_needed()) {
+            tokenize_known(text, ids);
+            return;
+        }
+        const auto [known, is_unknown] = unknown.replace(text);
+        const size_t n_before          = ids.size();
+        tokenize_known(known, ids);
+        unknown.restore(is_unknown, ids.data() + n_before, ids.data() + ids.size());
+    }
+
+    void tokenize_known(const std::string & text, std::vector<int32_t> & ids) const {
         if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 2)) {
             fail("text of ", text.size(), " bytes, expected at most 1 GiB");
         }
