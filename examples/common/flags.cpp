@@ -178,7 +178,7 @@ std::vector<std::string> FlagTable::parse(const std::string & program, const std
         }
         CLI::Option * option = app.add_option(names, take)->type_name(flag.value);
         if (flag.n_values_max > 1) {
-            option->expected(1, flag.n_values_max);
+            option->expected(1, flag.n_values_max)->allow_extra_args(option->get_positional());
         }
         option->multi_option_policy(flag.repeatable ? CLI::MultiOptionPolicy::TakeAll
                                                     : CLI::MultiOptionPolicy::TakeLast);

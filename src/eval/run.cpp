@@ -8,6 +8,7 @@
 #include "eval/hash.h"
 #include "eval/prompt.h"
 #include "eval/score.h"
+#include "io/gguf-file.h"
 #include "io/printable.h"
 #include "text/utf8.h"
 
@@ -104,6 +105,10 @@ public:
         const bool    whole_blocks = kind.attention == AttentionKind::block_causal;
         const int32_t n_block      = params_.block_length > 0 ? params_.block_length : kind.block_length;
         rules_                     = {run.raw, params_.n_predict, engine_->n_ctx() - (whole_blocks ? n_block - 1 : 0)};
+        if (rules_.n_max <= rules_.n_predict) {
+            fail(printable(name_), ": an answer of ", rules_.n_predict,
+                 " tokens leaves no room for a question in a context of ", engine_->n_ctx());
+        }
     }
 
     QaResult answer(const QaItem & item, const QaCondition & condition, const QaShown & shown) {
@@ -131,8 +136,9 @@ public:
 private:
     void generate_answer(const QaItem & item, const QaCondition & condition, const QaPrompt & prompt,
                          QaResult & result) {
-        GenerateParams                 params = params_;
-        const std::unique_ptr<QaProbe> probe  = run_.probe ? run_.probe(*engine_, vocab_, item, prompt) : nullptr;
+        GenerateParams params = params_;
+        params.seed           = hash_number(concat(run_.generate.seed, "/", item.id)); // else all draw the same numbers
+        const std::unique_ptr<QaProbe> probe = run_.probe ? run_.probe(*engine_, vocab_, item, prompt) : nullptr;
         const std::unique_ptr<AttentionEditor> editor = make_qa_editor(condition, *engine_, prompt, params);
         if (editor) {
             editor->attach(params);
@@ -180,7 +186,12 @@ std::vector<QaModel> name_models(const std::vector<std::string> & paths) {
         for (int i = 2; !taken.insert(name).second; i++) {
             name = stem + "-" + std::to_string(i);
         }
-        models.push_back({name, path, hash_file(path)});
+        const GgufFile file = GgufFile::open(path);
+        std::string    hashes;
+        for (const std::string & part : file.paths()) {
+            hashes += hash_file(part);
+        }
+        models.push_back({name, path, hash_text(hashes)});
     }
     return models;
 }
