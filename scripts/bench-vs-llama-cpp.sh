@@ -11,7 +11,7 @@ usage: scripts/bench-vs-llama-cpp.sh [--quick] [-r ROUNDS] [-t THREADS] [--build
   --quick      96 new tokens and 10 passes instead of 224 and 64, one round
   -r ROUNDS    rounds of theirs, then each of our modes (default 3); the table shows medians
   -t THREADS   threads of both (default 2)
-  --build DIR  use a build that is there (configured with -DBUOY_UPSTREAM_CLI=ON) instead of making one
+  --build DIR  use a build that is there (configured with -DBUOY_UPSTREAM_PROGRAMS=llama-diffusion-cli) instead of making one
 TEXT
 }
 
@@ -48,9 +48,9 @@ if [ -z "$dir" ]; then
     dir=build
     install_packages build
     if [ -e build/CMakeCache.txt ]; then
-        cmake --preset default -DBUOY_UPSTREAM_CLI=ON >&2
+        cmake --preset default -DBUOY_UPSTREAM_PROGRAMS=llama-diffusion-cli >&2
     else
-        cmake --preset default -DBUOY_UPSTREAM_CLI=ON -DBUOY_BUILD_TESTS=OFF >&2
+        cmake --preset default -DBUOY_UPSTREAM_PROGRAMS=llama-diffusion-cli -DBUOY_BUILD_TESTS=OFF >&2
     fi
     cmake --build --preset default --parallel "$(cores)" --target llama-diffusion-bench >&2
 fi
