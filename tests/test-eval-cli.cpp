@@ -24,7 +24,7 @@ ProgramSpec spec_of(const Args & args) {
     spec.name        = "llama-diffusion-eval";
     spec.args        = args;
     spec.env         = {{"LLAMA_ARG_THREADS", "1"}};
-    spec.seconds_max = 120;
+    spec.seconds_max = is_sanitized() ? 500 : 120;
     return spec;
 }
 
@@ -45,7 +45,12 @@ Args questions(const std::string & output, const Args & more = {}) {
            more;
 }
 
-const Args many_conditions = {"--limit", "7", "--gold-position", "1,4", "--noise", "2", "--shuffle", "--contradict"};
+// sanitizers make our kernels many times slower
+const size_t n_questions = is_sanitized() ? 2 : 7;
+const int    n_kills     = is_sanitized() ? 4 : 10;
+
+const Args many_conditions = {
+    "--limit", std::to_string(n_questions), "--gold-position", "1,4", "--noise", "2", "--shuffle", "--contradict"};
 
 // One uninterrupted run, made once.
 struct Reference {
@@ -83,7 +88,7 @@ bool await_growth(const std::string & path, size_t size) {
 
 TEST_CASE("eval cli: a run has a line for each answer, and a table") {
     const Reference & ran = reference();
-    CHECK(std::count(ran.bytes.begin(), ran.bytes.end(), '\n') == 1 + 2 * 7 * 7);
+    CHECK(std::count(ran.bytes.begin(), ran.bytes.end(), '\n') == static_cast<std::ptrdiff_t>(1 + 2 * 7 * n_questions));
     CHECK(contains(ran.table, "buoy-mdm  gold-position=4"));
     CHECK(contains(ran.table, "buoy-mdm - buoy-arm"));
     const std::string   dir  = temp_dir();
@@ -102,14 +107,15 @@ TEST_CASE("eval cli: a run has a line for each answer, and a table") {
         }
         CHECK((cell["condition"] == "contradict") == cell["misled"].is_object());
     }
-    CHECK(contains(eval({"summary", dir + "/r.jsonl", "--csv"}).out, "buoy-arm,,closed-book,7,"));
+    CHECK(contains(eval({"summary", dir + "/r.jsonl", "--csv"}).out,
+                   "buoy-arm,,closed-book," + std::to_string(n_questions) + ","));
     CHECK(eval({"summary", dir + "/r.jsonl"}).out == ran.table);
 }
 
 TEST_CASE("eval cli: killed ten times at random, the file is that of one run") {
     const std::string path = temp_dir() + "/killed.jsonl";
     std::mt19937      random(10);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < n_kills; i++) {
         const size_t before = size_of(path);
         Program      program(spec_of(questions(path, many_conditions)));
         CHECK(await_growth(path, before));
@@ -174,7 +180,7 @@ TEST_CASE("eval cli: what it refuses") {
     check_refused(eval(questions(path, many_conditions + Args{"--temp", "0.5"})),
                   "generate/temperature is 0, expected 0.5");
     check_refused(eval(questions(path, many_conditions + Args{"-s", "2"})), "seed is 1, expected 2");
-    check_refused(eval(questions(path)), "items is 7, expected 500");
+    check_refused(eval(questions(path)), "items is " + std::to_string(n_questions) + ", expected 500");
     CHECK(read_file(path) == reference().bytes);
     check_refused(eval({}), "no command given");
     check_refused(eval({"ask"}), "'ask' is no command");
