@@ -84,8 +84,7 @@ TEST_CASE("cli settings: an answer of any length in a chat") {
 TEST_CASE("cli settings: llama.cpp's other spellings") {
     const Args        args = {"-m", tiny_model("llada"), "-p", "the", "-n", "4"};
     const std::string text = cli(args).out;
-    for (const Args & same : {Args{"-t", "-1"}, Args{"-ngl", "-1"}, Args{"-ngl", "auto"}, Args{"-ngl", "all"},
-                              Args{"--flash-attn", "-1"}}) {
+    for (const Args & same : {Args{"-t", "-1"}, Args{"-ngl", "-1"}, Args{"-ngl", "auto"}, Args{"--flash-attn", "-1"}}) {
         CAPTURE(same);
         const ProgramResult result = cli(args + same);
         CHECK(result.err == "");

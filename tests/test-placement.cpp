@@ -148,6 +148,8 @@ TEST_CASE("flags of devices that say nothing sensible are refused in one line") 
     check_refused(cli(run + Args{"-sm", "row"}), "'row' is none of none|layer");
     check_refused(cli(run + Args{"-ncmoe", "-1"}), "-1");
     CHECK(cli(run + Args{"-ngl", "auto", "-sm", "layer", "-ot", "ffn=CPU", "-dev", "none"}).code == 0);
+    CHECK(cli(run + Args{"-ngl", "all"}).err ==
+          "llama-diffusion-cli: warning: -ngl all has no effect: no GPU device was found, running on the CPU\n");
     CHECK(cli(run, "", {{"LLAMA_ARG_N_GPU_LAYERS", "auto"}, {"LLAMA_ARG_SPLIT_MODE", "none"}}).code == 0);
     check_refused(cli(run, "", {{"LLAMA_ARG_TENSOR_SPLIT", "x"}}), "LLAMA_ARG_TENSOR_SPLIT");
 }

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -222,7 +223,11 @@ int main(int argc, char ** argv) {
         return exit_code;
     } catch (const buoy::Error & error) {
         std::fprintf(stderr, "llama-diffusion-cli: %s\n", error.what());
-        return error.kind() == buoy::ErrorKind::request ? 1 : 2;
+        if (error.kind() == buoy::ErrorKind::request) {
+            return 1;
+        }
+        std::fflush(nullptr);
+        std::_Exit(2); // a thread may wait for a lost RPC server; nothing is taken down under it
     } catch (const std::bad_alloc &) {
         std::fputs("llama-diffusion-cli: out of memory\n", stderr);
         return 2;

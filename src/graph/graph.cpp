@@ -161,7 +161,7 @@ ggml_tensor * Graph::own_rows(int32_t il, ggml_tensor * x) {
     if (model_.placement().cpu_only() || same) {
         return x;
     }
-    own_rows_ = {il, ggml_dup(ctx_.get(), x)};
+    own_rows_ = {il, ggml_cont(ctx_.get(), x)};
     pinned_.push_back(own_rows_);
     return own_rows_.tensor;
 }

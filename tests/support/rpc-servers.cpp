@@ -6,14 +6,23 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 namespace buoy::test {
 
@@ -62,23 +71,46 @@ bool has_rpc_server() {
 
 RpcServer::RpcServer() {
     for (int attempt = 0; attempt < 5; attempt++) { // somebody else may take the port
-        const int   port = free_port();
-        ProgramSpec spec;
-        spec.name        = server_name;
-        spec.args        = {"-H", "127.0.0.1", "-p", std::to_string(port), "-t", "1", "-d", "CPU"};
-        spec.env         = {{"OMP_WAIT_POLICY", "passive"}};
-        spec.seconds_max = 600;
-        endpoint_        = "127.0.0.1:" + std::to_string(port);
-        program_         = std::make_unique<Program>(spec);
-        for (int i = 0; i < 200; i++) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        const int port = free_port();
+        endpoint_      = "127.0.0.1:" + std::to_string(port);
+        start(port);
+        for (int i = 0; i < 200 && waitpid(pid_, nullptr, WNOHANG) == 0; i++) {
             if (listens(port)) {
                 return;
             }
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
         }
+        stop();
     }
     throw std::runtime_error("llama-rpc-server does not start");
 }
+
+RpcServer::~RpcServer() { stop(); }
+
+void RpcServer::start(int port) {
+    const std::string program = bin_dir() + "/" + server_name, number = std::to_string(port);
+    const char * args[] = {program.c_str(), "-H", "127.0.0.1", "-p", number.c_str(), "-t", "1", "-d", "CPU", nullptr};
+    setenv("OMP_WAIT_POLICY", "passive", 0); // as for ourselves: waiting threads leave the cores to others
+    pid_ = fork();
+    if (pid_ == 0) { // only what may follow a fork
+#ifdef __linux__
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+        const int nowhere = open("/dev/null", O_RDWR);
+        for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+            dup2(nowhere, fd);
+        }
+        execv(program.c_str(), const_cast<char **>(args));
+        _exit(127);
+    }
+}
+
+void RpcServer::stop() {
+    send(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+}
+
+void RpcServer::send(int signal) const { kill(pid_, signal); }
 
 void add_servers_once(size_t n) {
     static std::vector<std::unique_ptr<RpcServer>> servers;

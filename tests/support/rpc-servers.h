@@ -1,25 +1,29 @@
 #pragma once
 
-#include "buoy/engine.h"
-#include "support/run-program.h"
-
-#include <memory>
 #include <string>
-#include <vector>
+
+#include <sys/types.h>
 
 namespace buoy::test {
 
-// llama-rpc-server on this machine's loopback, with the CPU as its device. Ends with the object.
+// llama-rpc-server on this machine's loopback, with the CPU as its device. Ends with the object, and on Linux with the
+// process, however that ends.
 class RpcServer {
 public:
     RpcServer();
+    ~RpcServer();
+    RpcServer(const RpcServer &)             = delete;
+    RpcServer & operator=(const RpcServer &) = delete;
 
     const std::string & endpoint() const { return endpoint_; } // host:port
-    void                send(int signal) const { program_->send(signal); }
+    void                send(int signal) const;
 
 private:
-    std::string              endpoint_;
-    std::unique_ptr<Program> program_;
+    void start(int port);
+    void stop();
+
+    std::string endpoint_;
+    pid_t       pid_ = -1;
 };
 
 // A port of the loopback that nobody listens at.
