@@ -34,11 +34,18 @@ endfunction()
 function(buoy_rpc_server)
     set(server "${BUOY_GGML_PREFIX}/bin/llama-rpc-server${CMAKE_EXECUTABLE_SUFFIX}")
     if(BUOY_RPC)
+        set(placed "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/llama-rpc-server${CMAKE_EXECUTABLE_SUFFIX}")
+        set(place copy_if_different)
+        if(BUOY_BACKEND_DL) # it finds its libraries and backends from where it lies
+            set(place create_symlink)
+        endif()
         add_custom_target(llama-rpc-server ALL
             COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
-            COMMAND "${CMAKE_COMMAND}" -E copy_if_different "${server}" "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+            COMMAND "${CMAKE_COMMAND}" -E ${place} "${server}" "${placed}"
             COMMENT "")
-        install(PROGRAMS "${server}" DESTINATION "${CMAKE_INSTALL_BINDIR}")
+        if(NOT BUOY_BACKEND_DL) # it comes with ggml's libraries then
+            install(PROGRAMS "${server}" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+        endif()
     endif()
 endfunction()
 
@@ -48,8 +55,16 @@ function(buoy_backends_beside target)
         return()
     endif()
     file(GLOB backends "${BUOY_GGML_PREFIX}/bin/*ggml-*")
+    set(links)
+    if(BUOY_VULKAN_BACKEND)
+        list(APPEND backends "${BUOY_VULKAN_BACKEND}")
+        # it wants this name beside itself; a copy would be a second ggml in the process
+        set(links COMMAND "${CMAKE_COMMAND}" -E create_symlink "${BUOY_GGML_PREFIX}/lib/libggml-base.so"
+            "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/libggml-base.so")
+    endif()
     add_custom_target(buoy-backends ALL
         COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
         COMMAND "${CMAKE_COMMAND}" -E copy_if_different ${backends} "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+        ${links}
         COMMENT "")
 endfunction()

@@ -213,8 +213,9 @@ function(buoy_ggml_prefix out)
     message(STATUS "buoy: ggml + libllama are built")
 endfunction()
 
-# A prefix with shared libraries and one CPU backend, whatever this build's own is like: for tests that load another backend.
+# A prefix with ggml alone, as shared libraries and with one CPU backend: for tests that load another backend into it.
 function(buoy_ggml_shared_prefix out)
+    set(BUOY_GGML_DIR "${BUOY_GGML_DIR}/shared")
     set(BUOY_NATIVE OFF)
     set(BUOY_BACKEND_DL ON)
     set(BUOY_CPU_VARIANTS OFF)

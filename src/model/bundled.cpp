@@ -38,7 +38,7 @@ std::vector<std::string> bundled_directories() {
     }
     if (const fs::path program = program_directory(); !program.empty()) {
         directories.push_back((program / "models").string());
-        directories.push_back((program.parent_path() / BUOY_MODELS_INSTALLED).string());
+        directories.push_back((program / BUOY_MODELS_INSTALLED).lexically_normal().string());
         directories.push_back((program.parent_path().parent_path() / "models").string());
     }
     directories.emplace_back(BUOY_MODELS_SOURCE);

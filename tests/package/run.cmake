@@ -23,11 +23,16 @@ foreach(file IN LISTS package_files)
     endif()
 endforeach()
 
+# where ggml looks for backends that it loads at run time
+set(program_dir "${WORK}/moved/bin")
+if(EXISTS "${WORK}/moved/lib/buoy/bin/llama-diffusion-cli")
+    set(program_dir "${WORK}/moved/lib/buoy/bin")
+endif()
 step("configure" "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" -G "${GENERATOR}"
     "-DCMAKE_PREFIX_PATH=${WORK}/moved" "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_C_COMPILER=${CC}"
-    "-DCMAKE_BUILD_TYPE=Release" "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${WORK}/moved/bin")
+    "-DCMAKE_BUILD_TYPE=Release" "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${program_dir}")
 step("build" "${CMAKE_COMMAND}" --build "${WORK}/build")
-step("run" "${WORK}/moved/bin/consumer")
+step("run" "${program_dir}/consumer")
 if(NOT STEP_TEXT MATCHES "^buoy [0-9.]+")
     message(FATAL_ERROR "the consumer said: ${STEP_TEXT}")
 endif()
