@@ -195,6 +195,9 @@ std::vector<Row> all_rows() {
         add(plain, ops_of(model_of("llada", type), {}, logits));
         add(moe, ops_of(model_of("llada-moe", type), {}, logits));
     }
+    // keys of a layer on a device, where attention is not fused
+    plain.insert({"CPY", {"type_src=q8_0", "type_dst=f32"}});
+    plain.insert({"CONT", {"type=f16"}});
     EngineParams two;
     two.n_streams = 2;
     add(cfg, ops_of(model_of("llada"), two, [](ForwardRequest & r) { r.cfg_scale = 1.0f; }));
@@ -230,10 +233,7 @@ const Exception exceptions[] = {
     {"CUDA", "GET_ROWS type=", cuda_newer},
     {"CUDA", "PAD type=f32", cuda_newer},
     {"CUDA", "TOP_K type=f32", cuda_newer},
-    {"Vulkan", "MUL_MAT type_a=q8_0 type_b=f32 nr=[1,1] per=[0,2,1,3]",
-     "Vulkan has no `MUL_MAT` of strided Q8_0: a layer with a Q8_0 store and without flash attention (`-fa off`, a "
-     "tap, an edit) "
-     "mixes on the CPU."},
+    {"Vulkan", "MUL_MAT type_a=q8_0 type_b=f32 nr=[1,1] per=[0,2,1,3]", "Vulkan has no `MUL_MAT` of strided Q8_0"},
 };
 
 const char * const backends[] = {"CUDA", "Metal", "Vulkan"};
