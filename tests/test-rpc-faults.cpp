@@ -27,6 +27,13 @@ using namespace buoy::test;
 
 namespace {
 
+// One thread: these models are too small for two to agree.
+EngineParams exact_alone() {
+    EngineParams params = exact_params();
+    params.n_threads    = 1;
+    return params;
+}
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -119,6 +126,7 @@ TEST_CASE("what is no server is told by its name") {
         return;
     }
     CHECK(add_error("localhost") == "RPC server 'localhost': expected host:port");
+    CHECK(contains(add_error("localhost:99999"), "expected a port up to 65535, found '99999'"));
     CHECK(add_error(":50052") == "RPC server ':50052': expected host:port");
     CHECK(add_error("host.invalid:50052").rfind("RPC server 'host.invalid:50052': ", 0) == 0);
     const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
@@ -147,7 +155,7 @@ TEST_CASE("a server lost before or while a model is loaded ends the loading") {
     const RpcServer   early;
     const ModelParams model = model_on(early);
     early.send(SIGKILL);
-    check_lost(early, [&] { load_engine(model, exact_params()); });
+    check_lost(early, [&] { load_engine(model, exact_alone()); });
 
     const RpcServer late;
     ModelParams     watched = model_on(late);
@@ -157,7 +165,7 @@ TEST_CASE("a server lost before or while a model is loaded ends the loading") {
         }
         return true;
     };
-    check_lost(late, [&] { load_engine(watched, exact_params()); });
+    check_lost(late, [&] { load_engine(watched, exact_alone()); });
 }
 
 TEST_CASE("a server lost between two passes ends the run, and the next engine works") {
@@ -165,7 +173,7 @@ TEST_CASE("a server lost between two passes ends the run, and the next engine wo
         return;
     }
     const RpcServer server;
-    const auto      engine = load_engine(model_on(server), exact_params());
+    const auto      engine = load_engine(model_on(server), exact_alone());
     GenerateParams  params;
     params.n_predict = 32;
     int n_steps      = 0;
@@ -181,9 +189,23 @@ TEST_CASE("a server lost between two passes ends the run, and the next engine wo
     check_lost(server, [&] { generate(*engine, {1, 2, 3}, params); }); // and stays lost
 
     const RpcServer another;
-    const auto      fresh = load_engine(model_on(another), exact_params());
+    const auto      fresh = load_engine(model_on(another), exact_alone());
     params.on_step        = nullptr;
     CHECK(generate(*fresh, {1, 2, 3}, params).tokens.size() == 32);
+}
+
+TEST_CASE("libllama's engine loses a server the same way") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const RpcServer server;
+    const auto      engine = load_llama_engine(model_on(server), exact_alone());
+    ForwardRequest  request;
+    request.tokens = {1, 2, 3};
+    request.rows   = {0, 1, 2};
+    engine->forward(request);
+    server.send(SIGKILL);
+    check_lost(server, [&] { engine->forward(request); });
 }
 
 TEST_CASE("the program ends with 2 and one line, and the recording has every step before") {

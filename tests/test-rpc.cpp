@@ -1,10 +1,12 @@
 // Weights, K/V and taps on RPC servers: two processes on this machine's loopback stand for two devices.
 
+#include "analysis/recording.h"
 #include "buoy/bundled.h"
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
+#include "support/cli.h"
 #include "support/converted.h"
 #include "support/one-split.h"
 #include "support/oracle.h"
@@ -23,6 +25,13 @@ using namespace buoy;
 using namespace buoy::test;
 
 namespace {
+
+// One thread: these models are too small for two to agree.
+EngineParams exact_alone() {
+    EngineParams params = exact_params();
+    params.n_threads    = 1;
+    return params;
+}
 
 using Names = std::vector<std::string>;
 
@@ -96,8 +105,8 @@ TEST_CASE("two servers hold half of the layers each and give the same logits") {
         random.arch            = arch;
         random.n_layer         = 5;
         const std::string path = random_gguf(random);
-        const auto        near = load_engine(local(path), exact_params());
-        const auto        far  = load_engine(on_servers(path), exact_params());
+        const auto        near = load_engine(local(path), exact_alone());
+        const auto        far  = load_engine(on_servers(path), exact_alone());
         for (const char * layer : {"blk.0.", "blk.1.", "blk.2."}) {
             CHECK(devices_of(*far, layer) == Names{"RPC0"});
         }
@@ -126,7 +135,9 @@ TEST_CASE("with everything on one server a decoding step is one split") {
         ModelParams model  = on_servers(random_gguf(random));
         model.devices      = {"RPC0"};
         model.tensor_split = {};
-        const auto engine  = load_engine(model, EngineParams());
+        EngineParams params; // with flash attention and F16
+        params.n_threads  = 1;
+        const auto engine = load_engine(model, params);
         check_one_split(*engine, "RPC0");
         CHECK(devices_of(*engine, "") == Names{"RPC0"});
     }
@@ -140,7 +151,7 @@ TEST_CASE("-ngl, --main-gpu, --tensor-split and -ot decide where weights are") {
     const auto        placed = [&](const auto & change) {
         ModelParams model = on_servers(path);
         change(model);
-        return load_engine(model, exact_params());
+        return load_engine(model, exact_alone());
     };
     auto engine = placed([](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and the last two layers
     CHECK(devices_of(*engine, "token_embd") == Names{"CPU"});
@@ -180,12 +191,12 @@ TEST_CASE("experts kept on the CPU are computed there") {
     }
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(40, 320));
-    const auto           near    = load_engine(local(path), exact_params());
+    const auto           near    = load_engine(local(path), exact_alone());
     ModelParams          model   = on_servers(path);
     model.devices                = {"RPC0"};
     model.tensor_split           = {};
     model.n_cpu_moe              = 2;
-    const auto engine            = load_engine(model, exact_params());
+    const auto engine            = load_engine(model, exact_alone());
     for (const char * part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
         CHECK(devices_of(*engine, "blk.0." + std::string(part)) == Names{"CPU"});
         CHECK(devices_of(*engine, "blk.1." + std::string(part)) == Names{"CPU"});
@@ -208,9 +219,9 @@ TEST_CASE("long passes, which are built in pieces, cross devices") {
     }
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(600, 320));
-    const auto           near    = load_engine(local(path), exact_params());
+    const auto           near    = load_engine(local(path), exact_alone());
     const auto           check   = [&](ModelParams model) {
-        const auto     far    = load_engine(model, exact_params());
+        const auto     far    = load_engine(model, exact_alone());
         ForwardRequest stored = request;
         stored.kv             = KvUse::store;
         CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
@@ -232,10 +243,10 @@ TEST_CASE("K/V is where a layer's attention is computed") {
     random.n_layer         = 2;
     ModelParams model      = on_servers(random_gguf(random));
     model.overrides        = {{"blk\\.0\\.attn_", "CPU"}};
-    const auto     engine  = load_engine(model, exact_params());
+    const auto     engine  = load_engine(model, exact_alone());
     ForwardRequest request = whole_request(random_tokens(8, 320));
     request.kv             = KvUse::store;
-    const auto near        = load_engine(local(model.path), exact_params());
+    const auto near        = load_engine(local(model.path), exact_alone());
     CHECK(nmse(engine->forward(request).logits, near->forward(request).logits) <= 1e-12);
     // embedding there, attention here, the rest there: what is stored never travels
     Names route;
@@ -261,8 +272,8 @@ TEST_CASE("the oracle's tokens come from two servers, with every cache") {
     params.n_predict    = c["settings"]["gen_length"];
     params.steps        = c["settings"]["steps"];
     params.block_length = c["settings"]["block_length"];
-    const auto near     = load_engine(local(path), exact_params());
-    const auto far      = load_engine(on_servers(path), exact_params());
+    const auto near     = load_engine(local(path), exact_alone());
+    const auto far      = load_engine(on_servers(path), exact_alone());
     CHECK(generate(*far, prompt, params).sequence == c["output_ids"].get<std::vector<int32_t>>());
     for (DiffusionCache cache : {DiffusionCache::prefix, DiffusionCache::dual}) {
         params.cache = cache;
@@ -281,7 +292,8 @@ TEST_CASE("the twins write the same text") {
         CAPTURE(name);
         const std::string path = find_model(name);
         EngineParams      engine;
-        engine.n_ctx = 128;
+        engine.n_ctx     = 128;
+        engine.n_threads = 1;
         CHECK(run(on_servers(path), engine, prompt, params).tokens == run(local(path), engine, prompt, params).tokens);
     }
 }
@@ -293,8 +305,8 @@ TEST_CASE("taps and edits are the same from there") {
     RandomModel random;
     random.n_layer         = 4;
     const std::string path = random_gguf(random);
-    const auto        near = load_engine(local(path), exact_params());
-    const auto        far  = load_engine(on_servers(path), exact_params());
+    const auto        near = load_engine(local(path), exact_alone());
+    const auto        far  = load_engine(on_servers(path), exact_alone());
 
     std::vector<TapPoint> taps;
     for (int32_t layer : {0, 3}) {
@@ -326,6 +338,34 @@ TEST_CASE("taps and edits are the same from there") {
     }
 }
 
+TEST_CASE("a recording is the same from there") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const RpcServer   first, second;
+    const std::string dir = temp_dir(), path = random_gguf({});
+    const auto        dump = [&](const std::string & name, const Args & where) {
+        const ProgramResult result =
+            cli(Args{"-m", path, "-p", "abc", "-n", "12", "--attn-dump", dir + "/" + name, "--attn-reduce", "none",
+                     "--attn-dtype", "f32", "-fa", "off", "--attn-edit", "drop keys=1 layers=1"} +
+                       where);
+        CAPTURE(result.err);
+        REQUIRE(result.code == 0);
+        return analysis::Recording::open(dir + "/" + name);
+    };
+    const auto near = dump("near.npz", {});
+    const auto far =
+        dump("far.npz", {"--rpc", first.endpoint() + "," + second.endpoint(), "-ngl", "all", "-ts", "1,1"});
+    REQUIRE(far.n_steps() == near.n_steps());
+    REQUIRE(far.layers() == near.layers());
+    for (int32_t step : near.steps()) {
+        for (int32_t layer : near.layers()) {
+            CHECK(max_abs_diff(far.read(Tap::pattern, step, layer).values,
+                               near.read(Tap::pattern, step, layer).values) <= 1e-5);
+        }
+    }
+}
+
 TEST_CASE("libllama's engine places weights by the same flags") {
     if (!has_rpc_server()) {
         return;
@@ -339,8 +379,8 @@ TEST_CASE("libllama's engine places weights by the same flags") {
     model.tensor_split           = {3, 1};
     model.n_cpu_moe              = 2;
     model.overrides              = {{"blk\\.3\\.attn_q\\.", "CPU"}};
-    const auto           far     = load_llama_engine(model, exact_params());
-    const auto           near    = load_llama_engine(local(path), exact_params());
+    const auto           far     = load_llama_engine(model, exact_alone());
+    const auto           near    = load_llama_engine(local(path), exact_alone());
     const ForwardRequest request = whole_request(random_tokens(16, 320));
     CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
     CHECK(devices_of(*far, "blk.0.") == Names{"CPU"});
@@ -361,7 +401,7 @@ TEST_CASE("shares and indices beyond the devices are refused") {
         ModelParams changed = model;
         change(changed);
         try {
-            load_engine(changed, exact_params());
+            load_engine(changed, exact_alone());
             return std::string();
         } catch (const Error & e) {
             CHECK(e.kind() == ErrorKind::request);

@@ -201,7 +201,7 @@ std::vector<GraphSplit> GgmlEngine::graph_splits() const {
 }
 
 void GgmlEngine::tell_splits() {
-    if (!log_) {
+    if (!log_ || (model_->placement().cpu_only() && !told_.empty())) {
         return;
     }
     const std::vector<GraphSplit> splits = graph_splits();
