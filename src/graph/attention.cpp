@@ -41,7 +41,11 @@ ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q, const KeysValues & k
 
 ggml_tensor * Graph::attention_pattern(int32_t il, ggml_tensor * q, ggml_tensor * k, bool shown) {
     ggml_context * ctx = ctx_.get();
-    ggml_tensor *  scores =
+    if (model_.placement().device(il) != model_.placement().cpu()) {
+        // GPUs copy strided keys to scratch of their own, and don't take quantised ones at all
+        k = ggml_is_quantized(k->type) ? ggml_cast(ctx, k, GGML_TYPE_F32) : ggml_cont(ctx, k);
+    }
+    ggml_tensor * scores =
         ggml_mul_mat(ctx, k, ggml_cont(ctx, q)); // [K, Tq, H, S]; twice as fast on a CPU as with strides
     ggml_prec_set_acc(scores, GGML_PREC_F32);
     ggml_tensor * pattern = nullptr;
