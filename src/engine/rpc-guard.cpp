@@ -48,6 +48,16 @@ std::string without_place(const std::string & message) {
     return text;
 }
 
+// One line that names the server, if it can be told which one it was.
+[[noreturn]] void fail_lost(const std::string & why) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // one that ends may still listen for a moment
+    std::string names;
+    for (const std::string & endpoint : missing_servers()) {
+        names += (names.empty() ? " " : ", ") + in_quotes(endpoint);
+    }
+    fail_runtime(names.empty() ? "an RPC server" : "RPC server", names, ": lost: ", why);
+}
+
 // Returning from here ends the process.
 void on_abort(const char * message) {
     if (std::strstr(message, "ggml-rpc") == nullptr) {
@@ -57,7 +67,7 @@ void on_abort(const char * message) {
             std::fprintf(stderr, "%s\n", message);
         }
     } else if (is_guarded) {
-        fail_runtime("RPC: ", printable(without_place(message)));
+        fail_lost(printable(without_place(message)));
     } else { // the thread that speaks to the server; who waits for its answer does so forever
         n_servers_lost++;
         sleep_forever();
@@ -191,11 +201,7 @@ void GuardedThread::give_up(const std::string & why) {
         const std::lock_guard<std::recursive_mutex> lock(gate_->mutex);
         gate_->closed = true;
     }
-    std::string names;
-    for (const std::string & endpoint : missing_servers()) {
-        names += (names.empty() ? " " : ", ") + in_quotes(endpoint);
-    }
-    fail_runtime(names.empty() ? "an RPC server" : "RPC server", names, ": lost: ", why);
+    fail_lost(why);
 }
 
 } // namespace buoy
