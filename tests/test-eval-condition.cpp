@@ -171,7 +171,7 @@ TEST_CASE("gold dropped, repeated, cut, contradicted") {
     CHECK_FALSE(copy->gold);
     CHECK(copy->text == "gold4 is " + what.false_answer + " and " + what.false_answer + ".");
     const size_t other = std::stoul(what.false_answer.substr(5));
-    CHECK(other % 2 == 0); // a question with the same first word
+    CHECK(other % 2 == 0); // a question that begins with the same words
 }
 
 TEST_CASE("without what it is about, a condition does not apply") {
@@ -191,5 +191,61 @@ TEST_CASE("without what it is about, a condition does not apply") {
         CHECK(all.applies(condition, no_gold) == (plain || condition.name == "closed-book"));
         CHECK(all.applies(condition, bare) == (condition.name == "closed-book"));
         CHECK(all.applies(condition, unsaid) == (condition.name != "contradict"));
+    }
+}
+
+TEST_CASE("an answer of which nothing is left is in every text, so no passage is drawn for it") {
+    std::vector<QaItem> some = some_items();
+    some[4].answers          = {"The", "value4x"};
+    QaPlan plan;
+    plan.gold_positions = {1};
+    plan.noise          = {2};
+    plan.contradict     = true;
+    const QaConditions    all(some, 1);
+    std::set<std::string> asked;
+    for (const QaCondition & condition : make_conditions(plan)) {
+        if (all.applies(condition, some[4])) {
+            asked.insert(condition.name);
+        }
+        CHECK(all.applies(condition, some[5]));
+        CHECK(all.show(condition, some[6]).false_answer != "The");
+    }
+    CHECK(asked == std::set<std::string>{"closed-book", "passages=5"});
+}
+
+TEST_CASE("several gold passages begin at the place asked for, or the question is not asked") {
+    std::vector<QaItem> some = some_items();
+    some[0].passages[4].gold = true;
+    QaPlan plan;
+    plan.all_positions = true;
+    const QaConditions all(some, 1);
+    size_t             n_asked = 0;
+    for (const QaCondition & condition : make_conditions(plan)) {
+        if (condition.kind == QaCondition::Kind::gold_position && all.applies(condition, some[0])) {
+            const QaShown what = all.show(condition, some[0]);
+            n_asked++;
+            REQUIRE(what.passages.size() == 5);
+            CHECK(what.passages[condition.value - 1].gold);
+            CHECK(what.passages[condition.value].gold);
+        }
+    }
+    CHECK(n_asked == 4); // of five places
+}
+
+TEST_CASE("an answer is replaced where it stands as words") {
+    std::vector<QaItem> some = some_items();
+    some[0].answers          = {"no"};
+    some[0].passages[2].text = "Known in the North: No, said \xC3\xA9no, no.";
+    QaPlan plan;
+    plan.contradict = true;
+    for (const QaCondition & condition : make_conditions(plan)) {
+        if (condition.kind == QaCondition::Kind::contradict) {
+            const QaShown     what  = QaConditions(some, 1).show(condition, some[0]);
+            const std::string lie   = what.false_answer;
+            const auto        found = std::find_if(what.passages.begin(), what.passages.end(),
+                                                   [&](const QaPassage & p) { return p.text.find(lie) != std::string::npos; });
+            REQUIRE(found != what.passages.end());
+            CHECK(found->text == "Known in the North: " + lie + ", said \xC3\xA9no, " + lie + ".");
+        }
     }
 }

@@ -78,6 +78,7 @@ TEST_CASE("what is wrong is told with file and line") {
     CHECK(contains(
         refusal("{\"question\": \"q\", \"answers\": [\"x\"], \"ctxs\": [{\"text\": \"t\", \"isgold\": \"y\"}]}"),
         "isgold"));
+    CHECK(contains(refusal("[\n{}\n]"), "dir/data.jsonl:1: expected a JSON object, found array"));
     CHECK(contains(refusal("[1]"), "dir/data.jsonl:1: expected a JSON object, found array"));
     CHECK(contains(refusal("{\"question\": "), "dir/data.jsonl:1: not valid JSON"));
 }

@@ -2,6 +2,7 @@
 
 #include "buoy/error.h"
 #include "eval/result-file.h"
+#include "eval/run.h"
 #include "eval/summary.h"
 #include "support/gguf-bytes.h"
 #include "support/hf-dir.h"
@@ -96,6 +97,17 @@ TEST_CASE("a file that was cut anywhere goes on from its last complete line") {
             break;
         }
     }
+}
+
+TEST_CASE("a run that could not begin leaves nothing that refuses another one") {
+    const std::string path = temp_dir() + "/r.jsonl";
+    {
+        QaHeader other         = header_of();
+        other.settings["seed"] = 2;
+        ResultWriter file(path, other);
+    }
+    CHECK(read_file(path).empty());
+    CHECK(written(path) == written(temp_dir() + "/whole.jsonl"));
 }
 
 TEST_CASE("lines are read as they were written") {
@@ -225,4 +237,20 @@ TEST_CASE("an interval has its ends where the means of resamples have them") {
     CHECK(acc.mean == doctest::Approx(0.3));
     CHECK(acc.low == doctest::Approx(0.21).epsilon(0.1));
     CHECK(acc.high == doctest::Approx(0.39).epsilon(0.1));
+}
+
+TEST_CASE("a file that nobody named is named after data, settings and shard") {
+    QaDataset dataset;
+    dataset.name = "some/questions.jsonl.gz";
+    QaRun run;
+    run.dataset            = &dataset;
+    const std::string name = default_output(run);
+    CHECK(name.rfind("questions-", 0) == 0);
+    CHECK(name.size() == std::string("questions-01234567.results.jsonl").size());
+    CHECK(default_output(run) == name);
+    run.shard    = 1;
+    run.n_shards = 4;
+    CHECK(default_output(run) == name.substr(0, name.find('.')) + "-2-of-4.results.jsonl");
+    run.generate.seed = 7;
+    CHECK(default_output(run).substr(0, 18) != name.substr(0, 18));
 }

@@ -135,7 +135,8 @@ TEST_CASE("figures of degenerate data are whole") {
     SUBCASE("bars not finite") {
         BarChart bars;
         bars.groups = {"a", "b", "c", "d"};
-        bars.series = {{"s", {not_a_number, inf, -1e308, 3}, {not_a_number, 1, inf, 1e308}}};
+        bars.series = {
+            {"s", {not_a_number, inf, -1e308, 3}, {not_a_number, 1, -inf, -1e308}, {not_a_number, 1, inf, 1e308}}};
         check_figure(one(bars));
     }
     SUBCASE("no cells") { check_figure(one(HeatMap{})); }
@@ -172,7 +173,7 @@ TEST_CASE("what lies beyond an axis stays inside the picture") {
     chart.y.max     = 5;
     BarChart bars;
     bars.groups   = {"a", "b"};
-    bars.series   = {{"s", {-40, 70}, {3, 200}}};
+    bars.series   = {{"s", {-40, 70}, {-43, -130}, {-37, 270}}};
     bars.y.min    = 0;
     bars.y.max    = 10;
     Figure figure = one(chart);
@@ -217,7 +218,7 @@ TEST_CASE("sizes that disagree are refused") {
     CHECK_THROWS_AS(layout(one(lines({{"a", {}, {1, 2}, {1}, {1, 2}}}))), Error);
     BarChart bars;
     bars.groups = {"a", "b"};
-    bars.series = {{"s", {1}, {}}};
+    bars.series = {{"s", {1}, {}, {}}};
     CHECK_THROWS_AS(layout(one(bars)), Error);
     HeatMap map = heat_map(2, 2);
     map.values.pop_back();
@@ -282,8 +283,8 @@ TEST_CASE("narrow grids and long names") {
         BarChart bars;
         bars.title = bars.y.label = bars.x_label = name;
         bars.groups                              = {"one", name, "three words here", ""};
-        bars.series                              = {{name, {1, 2, 3, 4}, {}}, {"b", {-1e-7, 2, 3, 4}, {1, 1, 1, 1}}};
-        HeatMap map                              = heat_map(4, 9);
+        bars.series = {{name, {1, 2, 3, 4}, {}, {}}, {"b", {-1e-7, 2, 3, 4}, {-1, 1, 2, 3}, {1, 3, 4, 5}}};
+        HeatMap map = heat_map(4, 9);
         map.title = map.x_label = map.y_label = map.value.label = name;
         map.row_labels                                          = {name, name, "a", ""};
         figure.charts.push_back(i % 3 == 0 ? Chart(chart) : i % 3 == 1 ? Chart(bars) : Chart(map));
@@ -311,7 +312,7 @@ TEST_CASE("any bytes can be a label") {
     figure.charts.emplace_back(lines({{nasty, {}, {1, 2}, {}, {}}}));
     BarChart bars;
     bars.groups = {nasty};
-    bars.series = {{nasty, {1}, {}}};
+    bars.series = {{nasty, {1}, {}, {}}};
     figure.charts.emplace_back(bars);
     check_figure(figure);
 

@@ -26,9 +26,6 @@ constexpr int          exit_interrupted = 130;
 void print_summary(const std::string & path, const Options & options) {
     const buoy::QaSummary                summary   = buoy::summarize(path);
     const std::vector<buoy::QaAttention> attention = buoy::summarize_attention(path);
-    if (!options.figures.empty()) {
-        buoy::write_qa_figures(options.figures, buoy::qa_figures(summary, attention));
-    }
     if (options.json) {
         nlohmann::ordered_json json = buoy::summary_json(summary);
         if (!attention.empty()) {
@@ -51,6 +48,9 @@ void print_summary(const std::string & path, const Options & options) {
         }
         print_text(text);
     }
+    if (!options.figures.empty()) {
+        buoy::write_qa_figures(options.figures, buoy::qa_figures(summary, attention));
+    }
 }
 
 int run_questions(const Options & options) {
@@ -71,11 +71,20 @@ int run_questions(const Options & options) {
     run.shard          = options.shard;
     run.n_shards       = options.n_shards;
     run.raw            = options.raw;
-    run.output         = options.output;
     run.stopped        = interrupted;
+    if (run.n_shards > run.n_items) {
+        buoy::fail("--shard: ", run.n_shards, " shards of ", run.n_items, " questions, expected at most one for each");
+    }
+    if (!options.figures.empty()) {
+        buoy::make_figure_directory(options.figures); // not found out after hours
+    }
     if (options.attn_metrics) {
         run.probe      = buoy::make_attention_probe;
         run.probe_name = "metrics";
+    }
+    run.output = options.output.empty() ? buoy::default_output(run) : options.output;
+    if (options.output.empty()) {
+        console.log(buoy::LogLevel::notice, "the answers are in " + buoy::printable(run.output));
     }
     bool complete = false;
     try {
@@ -88,11 +97,10 @@ int run_questions(const Options & options) {
         }
     }
     if (!complete) {
-        console.log(buoy::LogLevel::notice,
-                    "stopped; the same command goes on from " + buoy::printable(options.output));
+        console.log(buoy::LogLevel::notice, "stopped; the same command goes on from " + buoy::printable(run.output));
         return exit_interrupted;
     }
-    print_summary(options.output, options);
+    print_summary(run.output, options);
     return 0;
 }
 

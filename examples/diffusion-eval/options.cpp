@@ -95,8 +95,10 @@ void add_input_flags(FlagTable & table, Options & o) {
             "GGUF files to ask, comma-separated, or names of bundled models: buoy-mdm, buoy-arm; can be repeated")
         .repeatable = true;
     table.text("-d, --data", "FILE", o.data, "questions: one JSON object a line, or gzip of that");
-    table.text("-o, --output", "FILE", o.output,
-               "result file, a line for each answer; where it exists already, the run goes on from its end");
+    table.text(
+        "-o, --output", "FILE", o.output,
+        "result file, a line for each answer; where it exists already, the run goes on from its end; by default named "
+        "after the dataset and the settings, in this directory");
     table.text("--template", "FILE", o.form, "how question and passages become a prompt (docs/evaluation.md)")
         .with_default("an instruction, numbered passages, the question");
     table.toggle("--raw", o.raw, true, "take the prompt as it is, without the model's chat template");
@@ -196,8 +198,11 @@ void check(Options & o) {
     if (o.command != Command::qa || o.list_devices) {
         return;
     }
-    if (o.models.empty() || o.data.empty() || o.output.empty()) {
-        buoy::fail("qa needs -m MODEL, -d DATA.jsonl and -o RESULTS.jsonl");
+    if (o.models.empty() || o.data.empty()) {
+        buoy::fail("qa needs -m MODEL and -d DATA.jsonl");
+    }
+    if (o.seed < 0) {
+        buoy::fail("-s ", o.seed, ": an evaluation that draws its seed can't be resumed, expected a number from 0");
     }
     settle(o);
     o.plan.edits = buoy::parse_qa_edits(o.edits);

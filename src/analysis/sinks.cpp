@@ -131,12 +131,13 @@ figure::BarChart class_chart(const std::vector<Group> & groups) {
     chart.y.percent = true;
     chart.groups.assign(token_class_names.begin(), token_class_names.end());
     for (const Group & group : groups) {
-        figure::BarSeries series{group.model, {}, {}};
+        figure::BarSeries series{group.model, {}, {}, {}};
         for (size_t c = 0; c < token_class_count; c++) {
             const Spread spread = spread_of(group.overall(class_first + c));
             series.values.push_back(spread.mean);
             if (group.measured.size() > 1) {
-                series.errors.push_back(spread.deviation);
+                series.low.push_back(spread.mean - spread.deviation);
+                series.high.push_back(spread.mean + spread.deviation);
             }
         }
         chart.series.push_back(std::move(series));

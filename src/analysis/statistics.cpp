@@ -34,6 +34,10 @@ std::pair<double, double> bootstrap(size_t n, uint32_t seed, const Statistic & s
         }
         values.push_back(statistic(chosen));
     }
+    const auto n_undefined = std::count_if(values.begin(), values.end(), [](double v) { return std::isnan(v); });
+    if (static_cast<size_t>(n_undefined) > n_resamples / 20) { // those that are left are a choice
+        return {nan, nan};
+    }
     return {quantile(values, 0.025), quantile(values, 0.975)};
 }
 

@@ -94,12 +94,15 @@ Socket connect_to_server(const std::string & endpoint) {
     if (colon == std::string::npos || colon == 0 || colon + 1 == endpoint.size()) {
         fail("RPC server ", in_quotes(endpoint), ": expected host:port");
     }
+    const std::string port = endpoint.substr(colon + 1);
+    if (port.find_first_not_of("0123456789") != std::string::npos || port.size() > 5 || std::stoi(port) > 65535) {
+        fail("RPC server ", in_quotes(endpoint), ": expected a port up to 65535, found ", in_quotes(port));
+    }
     addrinfo   hints{};
     addrinfo * found  = nullptr;
     hints.ai_family   = AF_INET; // as ggml connects
     hints.ai_socktype = SOCK_STREAM;
-    const int error =
-        getaddrinfo(endpoint.substr(0, colon).c_str(), endpoint.substr(colon + 1).c_str(), &hints, &found);
+    const int error   = getaddrinfo(endpoint.substr(0, colon).c_str(), port.c_str(), &hints, &found);
     if (error != 0) {
         fail("RPC server ", in_quotes(endpoint), ": ", gai_strerror(error));
     }

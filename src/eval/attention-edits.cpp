@@ -81,10 +81,14 @@ std::vector<EditSpec> specs_for(const std::vector<EditSpec> & specs, bool diffus
     return out;
 }
 
-// The prompt's, those it lacks, and the rows that write the answer.
-std::vector<Region> regions_for(const QaPrompt & prompt, bool shift) {
-    std::vector<Region> regions = prompt.regions;
-    for (const char * name : {"bos", "question", "gold", "answer", "other"}) {
+// The prompt's, those it lacks (a question may have fewer passages than another), and the rows that write the answer.
+std::vector<Region> regions_for(const QaPrompt & prompt, bool shift, size_t n_passages) {
+    std::vector<Region>      regions = prompt.regions;
+    std::vector<std::string> names   = {"bos", "question", "gold", "answer", "other"};
+    for (size_t i = 1; i <= n_passages; i++) {
+        names.push_back("doc" + std::to_string(i));
+    }
+    for (const std::string & name : names) {
         const bool there =
             std::any_of(regions.begin(), regions.end(), [&](const Region & region) { return region.name == name; });
         if (!there) {
@@ -127,7 +131,8 @@ std::unique_ptr<AttentionEditor> make_qa_editor(const QaCondition & condition, c
     const auto        n_all   = static_cast<int32_t>(prompt.tokens.size()) + prompt.n_predict;
     const int64_t     n_steps = step_count_max(info, prompt.tokens, params);
     return std::make_unique<AttentionEditor>(
-        specs_for(condition.edits, info.traits.is_diffusion()), info, regions_for(prompt, info.traits.shift), n_all,
+        specs_for(condition.edits, info.traits.is_diffusion()), info,
+        regions_for(prompt, info.traits.shift, condition.n_passages), n_all,
         static_cast<int32_t>(std::min<int64_t>(n_steps, std::numeric_limits<int32_t>::max())));
 }
 

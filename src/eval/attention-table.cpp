@@ -1,5 +1,6 @@
 // The attention's numbers to be read, and as JSON.
 
+#include "buoy/error.h"
 #include "eval/attention-summary.h"
 
 #include <algorithm>
@@ -59,19 +60,21 @@ Table by_layer(const std::string & title, const std::vector<QaAttention> & cells
 Table best_heads(const std::vector<QaAttention> & cells) {
     constexpr size_t n_max = 3;
     Table            table{
-        "retrieval heads: the best, with their scores", {{"model"}, {"condition"}, {"n"}, {"layer.head score"}}, {}};
+        "retrieval heads: the best, with their scores", {{"model"}, {"condition"}, {"n"}, {"layer, head: score"}}, {}};
     for (const QaAttention & cell : cells) {
         std::vector<std::pair<double, std::string>> order;
         for (size_t l = 0; l < cell.retrieval.size(); l++) {
             for (size_t h = 0; h < cell.retrieval[l].size(); h++) {
-                order.emplace_back(cell.retrieval[l][h], std::to_string(l) + "." + std::to_string(h));
+                if (cell.retrieval[l][h] > 0) {
+                    order.emplace_back(cell.retrieval[l][h], concat("L", l, " H", h));
+                }
             }
         }
         std::stable_sort(order.begin(), order.end(), [](const auto & a, const auto & b) { return a.first > b.first; });
         std::string text;
         for (size_t i = 0; i < std::min(n_max, order.size()); i++) {
             char score[16];
-            std::snprintf(score, sizeof(score), " %.2f", order[i].first);
+            std::snprintf(score, sizeof(score), ": %.2f", order[i].first);
             text += (text.empty() ? "" : ", ") + order[i].second + score;
         }
         if (!text.empty()) {

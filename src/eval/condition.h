@@ -65,9 +65,10 @@ struct QaShown {
 class QaConditions {
 public:
     // The dataset is where passages of other questions come from; it must outlive this.
-    QaConditions(const std::vector<QaItem> & items, uint64_t seed) : items_(items), seed_(seed) {}
+    QaConditions(const std::vector<QaItem> & items, uint64_t seed);
 
-    // Can it be asked like that? Not without a gold passage, or without an answer in it to be replaced, where the condition is about it.
+    // Can it be asked like that? Not without a gold passage, or where several can't begin at that place, or without an answer in it to be replaced, where the condition is about
+    // it; nor, where passages without an answer are drawn, if every text has one.
     bool applies(const QaCondition & condition, const QaItem & item) const;
 
     // What is drawn depends on the seed and the item's id alone. Throws Error where the dataset has too few other passages.
@@ -81,6 +82,7 @@ private:
     std::string            other_answer(const QaItem & item) const;
 
     const std::vector<QaItem> & items_;
+    std::vector<std::string>    first_answers_; // of each item, normalised
     uint64_t                    seed_;
 };
 

@@ -139,6 +139,9 @@ QaDataset parse_dataset(const std::string & path, const std::string & text) {
             continue;
         }
         const std::string where = concat(printable(path), ":", n_line);
+        if (line.find_first_not_of(" \t") == line.find('[')) {
+            fail(where, ": expected a JSON object, found array; every line is one question");
+        }
         data.items.push_back(read_item(parse_json(line, where), where, data.items.size()));
     }
     if (data.items.empty()) {

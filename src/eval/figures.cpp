@@ -79,7 +79,8 @@ std::optional<figure::Figure> accuracy_by_condition(const QaSummary & summary) {
             });
             const bool there = cell != summary.cells.end();
             series.values.push_back(there ? cell->acc.mean : std::nan(""));
-            series.errors.push_back(there ? (cell->acc.high - cell->acc.low) / 2 : std::nan(""));
+            series.low.push_back(there ? cell->acc.low : std::nan(""));
+            series.high.push_back(there ? cell->acc.high : std::nan(""));
         }
     }
     if (chart.groups.size() < 2) {
@@ -234,12 +235,16 @@ std::vector<QaFigure> qa_figures(const QaSummary & summary, const std::vector<Qa
     return out;
 }
 
-void write_qa_figures(const std::string & directory, const std::vector<QaFigure> & figures) {
+void make_figure_directory(const std::string & directory) {
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     if (error) {
         fail("--figures: ", printable(directory), " can't be made: ", error.message());
     }
+}
+
+void write_qa_figures(const std::string & directory, const std::vector<QaFigure> & figures) {
+    make_figure_directory(directory);
     for (const QaFigure & one : figures) {
         const std::string base = directory + "/" + one.name;
         write_text(base + ".svg", figure::render_svg(one.figure));

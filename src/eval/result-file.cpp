@@ -65,9 +65,8 @@ void ResultWriter::resume(const QaHeader & header) {
     if (ftruncate(fd_, static_cast<off_t>(n_kept)) != 0) {
         fail_runtime(printable(path_), ": cannot cut an incomplete line off: ", std::strerror(errno));
     }
-    if (n_kept == 0) {
-        write(first);
-    }
+    header_ =
+        n_kept == 0 ? first : ""; // goes with the first answer: a run that can't begin leaves nothing to be refused
 }
 
 void ResultWriter::write(const std::string & text) {
@@ -80,7 +79,10 @@ void ResultWriter::write(const std::string & text) {
     }
 }
 
-void ResultWriter::append(const QaResult & result) { write(result_line(result)); }
+void ResultWriter::append(const QaResult & result) {
+    write(header_ + result_line(result));
+    header_.clear();
+}
 
 void ResultWriter::finish() {
     if (fsync(fd_) != 0) {

@@ -56,7 +56,7 @@ private:
 // A result file that is being written, by one process at a time.
 class ResultWriter {
 public:
-    // Goes on where the file ends, which must have the same header; begins it where there is none.
+    // Goes on where the file ends, which must have the same header; begins it with the first answer where there is none.
     ResultWriter(const std::string & path, const QaHeader & header);
     ~ResultWriter();
     ResultWriter(const ResultWriter &)             = delete;
@@ -74,6 +74,7 @@ private:
     void write(const std::string & text);
 
     std::string           path_;
+    std::string           header_; // still to be written
     int                   fd_ = -1;
     std::vector<QaResult> found_;
 };

@@ -196,6 +196,18 @@ std::vector<QaModel> name_models(const std::vector<std::string> & paths) {
     return models;
 }
 
+std::string default_output(const QaRun & run) {
+    std::string name = std::filesystem::path(run.dataset->name).filename().string();
+    for (const char * end : {".gz", ".jsonl", ".json"}) {
+        const std::string suffix = end;
+        if (name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) {
+            name.resize(name.size() - suffix.size());
+        }
+    }
+    const std::string shard = run.n_shards > 1 ? concat("-", run.shard + 1, "-of-", run.n_shards) : "";
+    return concat(name, "-", hash_text(settings_of(run).dump()).substr(0, 8), shard, ".results.jsonl");
+}
+
 bool run_qa(const QaRun & run) {
     if (run.generate.n_predict < 1) {
         fail("an answer needs at least one token, -n is ", run.generate.n_predict);
@@ -204,6 +216,10 @@ bool run_qa(const QaRun & run) {
     const std::vector<Task> tasks = make_tasks(run, conditions);
     if (tasks.empty()) {
         fail(printable(run.dataset->name), ": no condition applies to any of the questions");
+    }
+    for (const Task & task : tasks) {
+        conditions.show(*task.condition,
+                        *task.item); // what can't be drawn is told before the first answer, not at the last
     }
     const QaHeader header = {settings_of(run), run.n_items, tasks.size() * run.models.size(), run.shard, run.n_shards};
     ResultWriter   file(run.output, header);

@@ -53,6 +53,9 @@ struct QaRun {
     std::function<void(const QaProgress &)> progress;
 };
 
+// A result file's name that tells runs with different settings apart: dataset, hash, shard.
+std::string default_output(const QaRun & run);
+
 // Asks every model every question under every condition that applies, and writes the result file, from where it ends. False: it was
 // stopped before the end.
 bool run_qa(const QaRun & run);

@@ -4,11 +4,14 @@
 #include "decode/random.h"
 #include "eval/condition.h"
 #include "eval/hash.h"
+#include "eval/normalize.h"
 #include "eval/prompt.h"
 #include "eval/score.h"
 #include "io/printable.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 
 namespace buoy {
@@ -50,11 +53,27 @@ std::string ascii_lower(std::string text) {
     return text;
 }
 
+bool is_word_byte(const std::string & text, size_t at) {
+    const auto c = static_cast<unsigned char>(at < text.size() ? text[at] : ' ');
+    return std::isalnum(c) != 0 || c >= 0x80; // part of a letter that is not ASCII
+}
+
+// Where the words of a part begin in the text from there on; npos: nowhere.
+size_t find_words(const std::string & text, const std::string & part, size_t from) {
+    size_t at = part.empty() ? std::string::npos : text.find(part, from);
+    while (at != std::string::npos && ((at > 0 && is_word_byte(text, at - 1) && is_word_byte(part, 0)) ||
+                                       (is_word_byte(text, at + part.size()) && is_word_byte(part, part.size() - 1)))) {
+        at = text.find(part, at + 1);
+    }
+    return at;
+}
+
 // The longest answer that stands in the text, whatever the case of its ASCII letters; empty: none does.
 std::string answer_within(const QaItem & item, const std::string & text) {
     std::string longest;
     for (const std::string & answer : item.answers) {
-        if (answer.size() > longest.size() && ascii_lower(text).find(ascii_lower(answer)) != std::string::npos) {
+        if (answer.size() > longest.size() &&
+            find_words(ascii_lower(text), ascii_lower(answer), 0) != std::string::npos) {
             longest = answer;
         }
     }
@@ -65,7 +84,7 @@ std::string replaced(const std::string & text, const std::string & part, const s
     const std::string in = ascii_lower(text), what = ascii_lower(part);
     std::string       out;
     size_t            at = 0;
-    for (size_t found = in.find(what); found != std::string::npos; found = in.find(what, at)) {
+    for (size_t found = find_words(in, what, 0); found != std::string::npos; found = find_words(in, what, at)) {
         out += text.substr(at, found - at) + by;
         at = found + what.size();
     }
@@ -79,9 +98,21 @@ const QaPassage * contradictable(const QaItem & item, const Passages & passages)
     return found != passages.end() ? &*found : nullptr;
 }
 
-std::string first_word(const std::string & text) { return ascii_lower(first_words(text, 1)); }
+std::string first_words_of(const std::string & text, size_t n) { return ascii_lower(first_words(text, n)); }
+
+// A right answer of which nothing is left ("The") is found in every text: no passage is without it, and no answer is another one.
+bool can_be_missing(const QaItem & item) {
+    return std::none_of(item.answers.begin(), item.answers.end(),
+                        [](const std::string & answer) { return normalized_answer(answer).empty(); });
+}
 
 } // namespace
+
+QaConditions::QaConditions(const std::vector<QaItem> & items, uint64_t seed) : items_(items), seed_(seed) {
+    for (const QaItem & item : items) {
+        first_answers_.push_back(item.answers.empty() ? "" : normalized_answer(item.answers[0]));
+    }
+}
 
 bool QaConditions::applies(const QaCondition & condition, const QaItem & item) const {
     const Passages passages = base(item, condition.n_passages);
@@ -90,12 +121,15 @@ bool QaConditions::applies(const QaCondition & condition, const QaItem & item) c
     };
     switch (condition.kind) {
         case Kind::closed_book: return true;
-        case Kind::gold_position:
-        case Kind::noise: return has_gold(item.passages);
+        case Kind::gold_position: {
+            const size_t n_gold = only(item.passages, true).size();
+            return n_gold > 0 && condition.value + n_gold <= condition.n_passages + 1 && can_be_missing(item);
+        }
+        case Kind::noise: return has_gold(item.passages) && can_be_missing(item);
         case Kind::drop_gold:
         case Kind::repeat_gold:
         case Kind::truncate_gold: return has_gold(passages);
-        case Kind::contradict: return contradictable(item, passages) != nullptr;
+        case Kind::contradict: return contradictable(item, passages) != nullptr && can_be_missing(item);
         case Kind::passages:
         case Kind::shuffle:
         case Kind::edited: return !passages.empty();
@@ -140,37 +174,44 @@ Passages QaConditions::noise(const QaItem & item, size_t n_passages) const {
 }
 
 Passages QaConditions::gold_at(const QaItem & item, size_t n_passages, size_t position) const {
-    Passages gold = only(item.passages, true);
-    gold.resize(std::min(gold.size(), n_passages));
-    Passages     others  = only(item.passages, false);
-    const size_t n_other = n_passages - gold.size();
+    const Passages gold    = only(item.passages, true);
+    Passages       others  = only(item.passages, false);
+    const size_t   n_other = n_passages - gold.size();
     if (others.size() < n_other) {
         const Passages more = noise(item, n_other - others.size());
         others.insert(others.end(), more.begin(), more.end());
     }
     others.resize(n_other);
-    const size_t before = std::min(position - 1, others.size());
-    others.insert(others.begin() + static_cast<std::ptrdiff_t>(before), gold.begin(), gold.end());
+    others.insert(others.begin() + static_cast<std::ptrdiff_t>(position - 1), gold.begin(), gold.end());
     return others;
 }
 
-// Of a question that begins with the same word, where there is one: it may be about the same kind of thing.
+// Of a question that begins with the same two words, or one, where there is one: it may be about the same kind of thing.
 std::string QaConditions::other_answer(const QaItem & item) const {
-    const std::string           begins = first_word(item.question);
-    std::vector<const QaItem *> alike, all;
-    for (const QaItem & other : items_) {
-        if (!has_answer(other.answers[0], item.answers)) {
-            all.push_back(&other);
-            if (first_word(other.question) == begins) {
-                alike.push_back(&other);
+    std::vector<std::string> right;
+    for (const std::string & answer : item.answers) {
+        right.push_back(normalized_answer(answer));
+    }
+    const auto is_another = [&](const std::string & answer) {
+        return !answer.empty() && std::none_of(right.begin(), right.end(), [&](const std::string & one) {
+            return answer.find(one) != std::string::npos || one.find(answer) != std::string::npos;
+        });
+    };
+    std::array<std::vector<size_t>, 3> alike; // by the number of words that the questions begin with
+    for (size_t i = 0; i < items_.size(); i++) {
+        if (is_another(first_answers_[i])) {
+            size_t n = 2;
+            while (n > 0 && first_words_of(items_[i].question, n) != first_words_of(item.question, n)) {
+                n--;
             }
+            alike[n].push_back(i);
         }
     }
-    const std::vector<const QaItem *> & from = alike.empty() ? all : alike;
-    if (from.empty()) {
+    const auto found = std::find_if(alike.rbegin(), alike.rend(), [](const auto & list) { return !list.empty(); });
+    if (found == alike.rend()) {
         fail("item ", in_quotes(item.id), ": no other question has another answer to contradict with");
     }
-    return from[Draw(seed_, item, Purpose::false_answer).below(from.size())]->answers[0];
+    return items_[(*found)[Draw(seed_, item, Purpose::false_answer).below(found->size())]].answers[0];
 }
 
 QaShown QaConditions::contradicted(const QaItem & item, Passages passages) const {

@@ -10,16 +10,18 @@ namespace buoy::figure {
 
 namespace {
 
-double error_of(const BarSeries & series, size_t i) {
-    return !series.errors.empty() && std::isfinite(series.errors[i]) ? std::abs(series.errors[i]) : 0;
+bool has_error_bar(const BarSeries & series, size_t i) {
+    return !series.low.empty() && std::isfinite(series.low[i]) && std::isfinite(series.high[i]);
 }
 
 void check(const BarChart & chart) {
     for (const BarSeries & series : chart.series) {
-        const size_t n = chart.groups.size();
-        if (series.values.size() != n || (!series.errors.empty() && series.errors.size() != n)) {
-            fail("bars ", in_quotes(series.name), ": expected ", n, " values and as many errors or none, got ",
-                 series.values.size(), " and ", series.errors.size());
+        const size_t n         = chart.groups.size();
+        const bool   no_errors = series.low.empty() && series.high.empty();
+        if (series.values.size() != n || (!no_errors && (series.low.size() != n || series.high.size() != n))) {
+            fail("bars ", in_quotes(series.name), ": expected ", n,
+                 " values and as many ends of error bars or none, got ", series.values.size(), ", ", series.low.size(),
+                 " and ", series.high.size());
         }
     }
 }
@@ -45,12 +47,11 @@ void draw_bars(Scene & scene, const BarChart & chart, const Box & plot, const Ra
                                       cut_text(chart.series[s].name, size_label, 200) + ": " + short_number(value);
             scene.items.push_back(
                 Rect{{x + gap, top, width - 2 * gap, std::abs(y_of(value) - zero)}, Paint::of_series(s), title});
-            const double error = error_of(chart.series[s], g);
-            if (error > 0) {
+            if (has_error_bar(chart.series[s], g)) {
                 const double middle = x + width / 2;
                 const double cap    = std::min(4.0, width * 0.3);
-                const double y0     = y_of(value - error);
-                const double y1     = y_of(value + error);
+                const double y0     = y_of(chart.series[s].low[g]);
+                const double y1     = y_of(chart.series[s].high[g]);
                 const Path   bar    = {{{{middle, y0}, {middle, y1}},
                                         {{middle - cap, y0}, {middle + cap, y0}},
                                         {{middle - cap, y1}, {middle + cap, y1}}},
@@ -123,8 +124,8 @@ Range values_of(const BarChart & chart) {
     for (const BarSeries & series : chart.series) {
         for (size_t i = 0; i < series.values.size(); i++) {
             if (std::isfinite(series.values[i])) {
-                range.include(series.values[i] - error_of(series, i));
-                range.include(series.values[i] + error_of(series, i));
+                range.include(has_error_bar(series, i) ? series.low[i] : series.values[i]);
+                range.include(has_error_bar(series, i) ? series.high[i] : series.values[i]);
             }
         }
     }

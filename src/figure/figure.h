@@ -37,8 +37,8 @@ struct LineChart {
 
 struct BarSeries {
     std::string         name;
-    std::vector<double> values; // one per group
-    std::vector<double> errors; // half the length of an error bar; empty: none
+    std::vector<double> values;    // one per group
+    std::vector<double> low, high; // ends of the error bars; empty: none
 };
 
 struct BarChart {
