@@ -87,7 +87,7 @@ std::optional<figure::Figure> accuracy_by_condition(const QaSummary & summary) {
         return std::nullopt;
     }
     figure::Figure out = titled("Accuracy by condition", summary.dataset,
-                                "Error bars: as long as the 95 % interval of the mean (bootstrap over questions).");
+                                "Error bars: 95 % interval of the mean (bootstrap over questions).");
     out.charts         = {chart};
     return out;
 }
