@@ -1,5 +1,6 @@
 # Read by CPack for each kind of package.
 if(CPACK_GENERATOR STREQUAL "DEB")
     set(CPACK_COMPONENTS_ALL runtime)
+    set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY OFF)
     set(CPACK_PACKAGING_INSTALL_PREFIX "/usr")
 endif()

@@ -9,6 +9,7 @@ set(CPACK_PACKAGE_FILE_NAME           "buoy-${PROJECT_VERSION}-${package_system}
 set(CPACK_RESOURCE_FILE_LICENSE       "${PROJECT_SOURCE_DIR}/LICENSE")
 set(CPACK_STRIP_FILES                 ON)
 set(CPACK_COMPONENTS_GROUPING         ALL_COMPONENTS_IN_ONE)
+set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL   ON)
 set(CPACK_DEB_COMPONENT_INSTALL       ON)
 set(CPACK_GENERATOR                   TGZ)
@@ -32,9 +33,12 @@ set(CPACK_DEBIAN_PACKAGE_SUGGESTS  "mesa-vulkan-drivers")
 # libgomp, zlib and utf8proc with their terms; not libstdc++, which graphics drivers bring into the process as well
 file(GLOB bundling_backends "${BUOY_GGML_PREFIX}/bin/*ggml-cpu*")
 list(GET bundling_backends 0 bundling_backend)
-list(GET programs 0 bundling_program)
+set(bundling_programs "")
+foreach(program IN LISTS programs)
+    string(APPEND bundling_programs " \"$<TARGET_FILE:${program}>\"")
+endforeach()
 install(CODE "
-    file(GET_RUNTIME_DEPENDENCIES EXECUTABLES \"$<TARGET_FILE:${bundling_program}>\" LIBRARIES \"${bundling_backend}\"
+    file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${bundling_programs} LIBRARIES \"${bundling_backend}\"
         RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing
         PRE_INCLUDE_REGEXES \"^lib(gomp|z|utf8proc)\\\\.so\" PRE_EXCLUDE_REGEXES \".*\")
     set(to \"\${CMAKE_INSTALL_PREFIX}/${BUOY_INSTALL_GGML}\")
