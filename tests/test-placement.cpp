@@ -134,6 +134,20 @@ TEST_CASE("what can't be placed is refused, what has no effect is told") {
     CHECK(warnings[2] == "--n-cpu-moe has no effect: the model has no experts");
 }
 
+TEST_CASE("shares without a device are told, and none is no device among others") {
+    std::vector<std::string> warnings;
+    CHECK(load_error(
+              [](ModelParams & model) {
+                  model.devices      = {"none"};
+                  model.tensor_split = {1, 1};
+              },
+              &warnings)
+              .empty());
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0] == "--tensor-split has no effect: no GPU device is in use");
+    CHECK(load_error([](ModelParams & model) { model.devices = {"none", "CPU"}; }) == "--device: none goes alone");
+}
+
 TEST_CASE("flags of devices that say nothing sensible are refused in one line") {
     const Args run = {"-m", tiny_model("llada"), "-p", "a", "-n", "4"};
     check_refused(cli(run + Args{"-ngl", "some"}), "'some' is neither a whole number of layers nor auto nor all");

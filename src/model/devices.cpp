@@ -92,6 +92,11 @@ ggml_backend_dev_t find_device(const std::string & flag, const std::string & nam
 
 std::vector<ggml_backend_dev_t> choose_gpus(const ModelParams & params) {
     std::vector<ggml_backend_dev_t> gpus;
+    const bool                      none =
+        std::find(params.devices.begin(), params.devices.end(), std::string("none")) != params.devices.end();
+    if (none && params.devices.size() > 1) {
+        fail("--device: none goes alone");
+    }
     for (const std::string & name : params.devices) {
         ggml_backend_dev_t device = name == "none" ? nullptr : find_device("--device", name);
         if (device != nullptr && std::find(gpus.begin(), gpus.end(), device) != gpus.end()) {

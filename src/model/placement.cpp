@@ -154,6 +154,10 @@ void Placement::place_layers(const ModelParams & params, const GgufFile & file, 
                  ? std::string("-ngl all has no effect: no GPU device was found, running on the CPU")
                  : concat("-ngl ", params.n_gpu_layers, " has no effect: no GPU device was found, running on the CPU"));
     }
+    if (gpus.empty() && (!params.tensor_split.empty() || params.main_gpu > 0)) {
+        warn(params, concat(params.tensor_split.empty() ? "--main-gpu" : "--tensor-split",
+                            " has no effect: no GPU device is in use"));
+    }
     if (gpus.empty() || params.n_gpu_layers == 0) {
         return;
     }
