@@ -21,6 +21,13 @@ have_tree() {
     [ -d "$cache/llama.cpp-$(pin BUOY_PIN_VERSION)-${tree:0:12}" ]
 }
 
+# The same for the Vulkan backend that tests load.
+have_vulkan() {
+    local cache="${XDG_CACHE_HOME:-$HOME/.cache}/buoy" hash
+    hash="$(pin BUOY_PIN_VULKAN_LINUX_X64_SHA256)"
+    [ -e "$cache/vulkan-$(pin BUOY_PIN_VERSION)-${hash:0:12}/libggml-vulkan.so" ]
+}
+
 # npm brings hundreds of packages with it on Debian: only ask for it where git can't reach upstream.
 upstream_reachable() {
     command -v git >/dev/null || return 1
@@ -103,6 +110,24 @@ install_packages() {
     else
         check_tools $for_tests
     fi
+}
+
+# What the tests of the Vulkan backend need: a driver, which Mesa has for any processor, and npm to fetch the backend once.
+# Says so and fails where they can't be had.
+install_vulkan() {
+    if [ "$(uname -s) $(uname -m)" != "Linux x86_64" ]; then
+        say "no prebuilt Vulkan backend for $(uname -s) $(uname -m), it is not tested"
+        return 1
+    fi
+    if command -v apt-get >/dev/null; then
+        local packages=(libvulkan1 mesa-vulkan-drivers)
+        have_vulkan || packages+=(npm)
+        (apt_install "${packages[@]}") && return 0
+    elif have_vulkan || command -v npm >/dev/null; then
+        return 0
+    fi
+    say "no Vulkan driver or no npm, the Vulkan backend is not tested"
+    return 1
 }
 
 # Neither apt nor Homebrew: say everything that is missing at once.

@@ -5,13 +5,15 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage() {
     cat <<'TEXT'
-usage: scripts/test.sh [--fast] [--label main|model|slow|fuzz]
+usage: scripts/test.sh [--fast] [--label main|model|slow|fuzz] [--vulkan]
   --fast     without the sanitizers
   --label X  only the tests with that label
+  --vulkan   only ggml's Vulkan backend against the CPU, all of it; otherwise a short form is part of the tests
 TEXT
 }
 
 sanitizers=yes
+vulkan=short
 ctest_args=(--output-on-failure --no-tests=error --parallel "$(cores)")
 sanitize_args=(--label-exclude '^(model|slow)$')
 while [ $# -gt 0 ]; do
@@ -21,8 +23,10 @@ while [ $# -gt 0 ]; do
             [ $# -gt 1 ] || { usage >&2; die "--label needs a value"; }
             ctest_args+=(--label-regex "^$2\$")
             sanitize_args=()
+            vulkan=no
             shift
             ;;
+        --vulkan) vulkan=all ;;
         -h | --help) usage; exit 0 ;;
         *) usage >&2; die "unknown argument: $1" ;;
     esac
@@ -30,11 +34,23 @@ while [ $# -gt 0 ]; do
 done
 
 install_packages test
-build default -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
+vulkan_tests=OFF
+if [ $vulkan != no ]; then
+    if install_vulkan; then
+        vulkan_tests=ON
+    elif [ $vulkan = all ]; then
+        exit 1
+    fi
+fi
+build default -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON -DBUOY_VULKAN_TESTS=$vulkan_tests
+if [ $vulkan = all ]; then
+    say "tests of the Vulkan backend"
+    exec ctest --preset default "${ctest_args[@]}" --label-regex '^vulkan'
+fi
 if [ $sanitizers = yes ]; then
     build sanitize -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
     say "tests under AddressSanitizer and UBSan"
     ctest --preset sanitize "${ctest_args[@]}" "${sanitize_args[@]}"
 fi
 say "tests"
-ctest --preset default "${ctest_args[@]}"
+ctest --preset default "${ctest_args[@]}" --label-exclude '^vulkan$'

@@ -1,0 +1,117 @@
+#include "support/vulkan.h"
+
+#include "buoy/device.h"
+#include "engine/ggml-engine.h"
+#include "support/oracle.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace buoy::test {
+
+namespace {
+
+constexpr const char * device_name = "Vulkan0";
+
+std::unique_ptr<Engine> load_on(const std::string & device, const std::string & path, const EngineParams & params) {
+    ModelParams model;
+    model.path         = path;
+    model.devices      = {device};
+    model.n_gpu_layers = device == device_name ? 1000 : 0;
+    return load_engine(model, params);
+}
+
+bool computes(const ggml_tensor * node) {
+    switch (node->op) {
+        case GGML_OP_NONE:
+        case GGML_OP_RESHAPE:
+        case GGML_OP_VIEW:
+        case GGML_OP_PERMUTE:
+        case GGML_OP_TRANSPOSE: return false;
+        default: return true;
+    }
+}
+
+void check_same(const Seen & actual, const Seen & expected, double diff_max) {
+    CHECK(actual.shape == expected.shape);
+    REQUIRE(actual.data.size() == expected.data.size());
+    std::vector<float> a, b; // without what is -inf on both
+    for (size_t i = 0; i < actual.data.size(); i++) {
+        if (std::isinf(expected.data[i]) && actual.data[i] == expected.data[i]) {
+            continue;
+        }
+        a.push_back(actual.data[i]);
+        b.push_back(expected.data[i]);
+    }
+    if (diff_max > 0.0) {
+        CHECK(max_abs_diff(a, b) <= diff_max);
+    } else {
+        CHECK(nmse(a, b) <= logits_nmse_max);
+    }
+}
+
+} // namespace
+
+bool has_vulkan() {
+    const std::vector<DeviceInfo> devices = list_devices();
+    return std::any_of(devices.begin(), devices.end(),
+                       [](const DeviceInfo & info) { return info.name == device_name; });
+}
+
+Devices on_both(const std::string & path, const EngineParams & params) {
+    return {load_on("none", path, params), load_on(device_name, path, params)};
+}
+
+std::vector<std::string> fallen_back(Engine & engine, const ForwardRequest & request) {
+    auto &                ours = dynamic_cast<GgmlEngine &>(engine);
+    std::set<std::string> names;
+    ours.watch([&](const ggml_tensor * node, bool) {
+        if (computes(node)) {
+            const auto device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(node->buffer));
+            if (device == nullptr || std::string(ggml_backend_dev_name(device)) != device_name) {
+                names.insert(std::string(ggml_op_desc(node)) + " " + node->name);
+            }
+        }
+        return false;
+    });
+    ours.forward(request);
+    ours.watch(nullptr);
+    return {names.begin(), names.end()};
+}
+
+void check_logits(const Devices & on, const ForwardRequest & request) {
+    CHECK(fallen_back(*on.vulkan, request) == std::vector<std::string>{});
+    const std::vector<float> expected = on.cpu->forward(request).logits;
+    const std::vector<float> actual   = on.vulkan->forward(request).logits;
+    REQUIRE(!expected.empty());
+    CHECK(nmse(actual, expected) <= logits_nmse_max);
+}
+
+void check_taps(const Devices & on, ForwardRequest request, const std::vector<TapPoint> & taps) {
+    request.taps = taps;
+    request.sink = [](const TapEvent &) {};
+    CHECK(fallen_back(*on.vulkan, request) == std::vector<std::string>{});
+    const TapLog expected = observe(*on.cpu, request, taps);
+    const TapLog actual   = observe(*on.vulkan, request, taps);
+    REQUIRE(actual.size() == expected.size());
+    for (const auto & [key, seen] : expected) {
+        CAPTURE(key);
+        const bool is_pattern = key.find("hook_pattern") != std::string::npos;
+        check_same(actual.at(key), seen, is_pattern ? pattern_diff_max : 0.0);
+    }
+}
+
+void check_text(const Devices & on, const Vocab & vocab, GenerateParams params) {
+    params.end_ids            = vocab.end_ids();
+    const auto       prompt   = vocab.encode_chat({{"user", "Tell a story about Mira and a fox."}}, true);
+    const Generation expected = generate(*on.cpu, prompt, params);
+    const Generation actual   = generate(*on.vulkan, prompt, params);
+    CHECK(!expected.tokens.empty());
+    CHECK(vocab.decode(actual.tokens) == vocab.decode(expected.tokens));
+    CHECK(actual.n_forward == expected.n_forward);
+}
+
+} // namespace buoy::test

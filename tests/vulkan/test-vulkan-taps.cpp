@@ -1,0 +1,148 @@
+// What taps show on Vulkan: every tap, reduction and selection, whole passes and parts, two streams, with edits.
+
+#include "support/oracle.h"
+#include "support/random-engine.h"
+#include "support/vulkan.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+using namespace buoy;
+using namespace buoy::test;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+RandomModel model_of(const std::string & arch, int32_t block_length = 0) {
+    RandomModel model;
+    model.arch         = arch;
+    model.n_layer      = 2;
+    model.n_head_kv    = arch == "llada" ? 4 : 2;
+    model.block_length = block_length;
+    return model;
+}
+
+std::vector<int32_t> range(int32_t first, int32_t last) {
+    std::vector<int32_t> numbers(static_cast<size_t>(last - first));
+    std::iota(numbers.begin(), numbers.end(), first);
+    return numbers;
+}
+
+ForwardRequest stored(const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
+    ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
+    request.positions      = range(first, last);
+    request.kv             = KvUse::store;
+    return request;
+}
+
+// Of the first layer and of the last, which drops rows that nobody asked for.
+std::vector<TapPoint> every_tap() {
+    std::vector<TapPoint> taps;
+    for (int32_t layer : {0, 1}) {
+        for (Tap tap : {Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
+            taps.push_back({tap, layer});
+        }
+        for (TapReduce reduce : {TapReduce::heads, TapReduce::received, TapReduce::regions}) {
+            taps.push_back({Tap::pattern, layer, reduce});
+        }
+    }
+    return taps;
+}
+
+const TapSelection whole  = {{}, {}, {{0}, {3, 4, 5, 6, 12}, {6, 7, 8, 9, 10, 11, 20, 21, 300}}};
+const TapSelection chosen = {{0, 2, 3}, {1, 5, 6, 7}, whole.regions};
+
+EngineParams with_flash(EngineParams params) {
+    params.flash = FlashAttention::on;
+    return params;
+}
+
+} // namespace
+
+TEST_CASE("every tap and reduction of whole passes") {
+    for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
+        CAPTURE(model.arch);
+        const std::string path = random_gguf(model);
+        for (const EngineParams & params : {exact_params(), with_flash(exact_params())}) {
+            const Devices on = on_both(path, params);
+            for (const KvUse kv : {KvUse::none, KvUse::store}) {
+                for (const TapSelection & selection : {whole, chosen}) {
+                    ForwardRequest request = whole_request(random_tokens(23, 256));
+                    request.kv             = kv;
+                    request.rows           = {0, 4};
+                    request.selection      = selection;
+                    check_taps(on, request, every_tap());
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("taps of a part against stored keys and values") {
+    const auto   tokens = random_tokens(50, 256);
+    EngineParams f16    = exact_params();
+    f16.type_k = f16.type_v = KvType::f16;
+    for (const EngineParams & params : {exact_params(), f16}) {
+        const Devices on = on_both(random_gguf(model_of("llada")), params);
+        on.cpu->forward(stored(tokens, 0, 50));
+        on.vulkan->forward(stored(tokens, 0, 50));
+        for (const auto & [first, last] : {std::pair(16, 50), std::pair(16, 24)}) {
+            ForwardRequest part = stored(tokens, first, last);
+            part.selection      = chosen;
+            check_taps(on, part, every_tap());
+        }
+    }
+}
+
+TEST_CASE("taps of two streams") {
+    EngineParams params = exact_params();
+    params.n_streams    = 2;
+    const Devices  on   = on_both(random_gguf(model_of("llada")), params);
+    ForwardRequest both = whole_request(random_tokens(23, 256, 1));
+    const auto     un   = random_tokens(23, 256, 2);
+    both.tokens.insert(both.tokens.end(), un.begin(), un.end());
+    both.cfg_scale = 1.5f;
+    both.selection = chosen;
+    check_taps(on, both, every_tap());
+    check_logits(on, both);
+    both.kv = KvUse::store;
+    check_taps(on, both, every_tap());
+    check_logits(on, both);
+}
+
+TEST_CASE("edited layers") {
+    for (const RandomModel & model : {model_of("llada"), model_of("qwen3", 4)}) {
+        CAPTURE(model.arch);
+        for (const EngineParams & params : {exact_params(), with_flash(exact_params())}) {
+            const Devices on = on_both(random_gguf(model), params);
+            for (const KvUse kv : {KvUse::none, KvUse::store}) {
+                ForwardRequest request = whole_request(random_tokens(23, 256));
+                request.kv             = kv;
+                request.selection      = whole;
+                request.edits          = {{0, {}, {}, {2, 3}, -inf}, {1, {}, {}, {1}, 3.0f}};
+                check_taps(on, request, every_tap());
+                check_logits(on, request);
+                request.edits.push_back({1, {1, 3}, {5, 6}, {2, 3, 4}, -1.5f}); // heads differ
+                check_taps(on, request, every_tap());
+                check_logits(on, request);
+            }
+        }
+    }
+}
+
+TEST_CASE("edits that the unedited pattern decides on") {
+    const Devices  on      = on_both(random_gguf(model_of("llada")), exact_params());
+    ForwardRequest request = whole_request(random_tokens(23, 256));
+    request.probed         = {0, 1};
+    request.probe          = [](int32_t layer, const std::vector<int32_t> & keys, const float * received) {
+        const auto most = std::max_element(received, received + keys.size()) - received;
+        return std::vector<AttentionEdit>{{layer, {0, 1}, {}, {keys[static_cast<size_t>(most)]}, -inf}};
+    };
+    request.selection = whole;
+    check_taps(on, request, every_tap());
+    check_logits(on, request);
+}
