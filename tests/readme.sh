@@ -7,6 +7,7 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/build"
 ln -s "$2" "$work/build/bin"
+ln -s "$(cd "$(dirname "$1")" && pwd)/models" "$work/models"
 
 awk '/needs a download/ { skip = 1 }
      /^```sh$/ { inside = 1; next }
