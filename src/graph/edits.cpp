@@ -38,7 +38,12 @@ ggml_tensor * Graph::edited_pattern(int32_t il, ggml_tensor * scores) {
         node.ready    = node.received;
         expand_last(node.received);
     }
-    node.pattern = ggml_soft_max_ext(ctx_.get(), scores, node.mask, scale, 0.0f);
+    ggml_tensor * edited = scores;
+    if (node.received != nullptr && model_.placement().device(il) != model_.placement().cpu()) {
+        // GPUs reorder what does not depend on each other, and the mask is written once `received` is there
+        edited = ggml_add(ctx_.get(), scores, ggml_scale(ctx_.get(), node.received, 0.0f));
+    }
+    node.pattern = ggml_soft_max_ext(ctx_.get(), edited, node.mask, scale, 0.0f);
     edits_.push_back(node);
     if (key_.has_tap(Tap::attn_scores, il)) {
         taps_.push_back({{Tap::attn_scores, il}, scores, node.ready});

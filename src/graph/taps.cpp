@@ -142,12 +142,15 @@ ggml_tensor * Graph::region_sums(ggml_tensor * mean) {
         inputs_.region_keys = input(GGML_TYPE_F32, mean->ne[0], key_.n_regions, "region_keys");
         inputs_.region_rows = input(GGML_TYPE_F32, mean->ne[1], key_.n_regions, "region_rows");
     }
-    ggml_tensor * by_key = ggml_mul_mat(ctx, inputs_.region_keys, mean); // [regions, rows, 1, S]
+    // streams in the third dimension: not every backend repeats a matrix over the fourth
+    const int64_t S = mean->ne[3];
+    ggml_tensor * by_key =
+        ggml_mul_mat(ctx, inputs_.region_keys, ggml_reshape_3d(ctx, mean, mean->ne[0], mean->ne[1], S));
     ggml_prec_set_acc(by_key, GGML_PREC_F32);
-    by_key            = ggml_cont(ctx, ggml_transpose(ctx, by_key));
-    ggml_tensor * sum = ggml_mul_mat(ctx, inputs_.region_rows, by_key); // [query regions, key regions, 1, S]
+    by_key            = ggml_cont(ctx, ggml_transpose(ctx, by_key));    // [rows, key regions, S]
+    ggml_tensor * sum = ggml_mul_mat(ctx, inputs_.region_rows, by_key); // [query regions, key regions, S]
     ggml_prec_set_acc(sum, GGML_PREC_F32);
-    return ggml_cont(ctx, ggml_transpose(ctx, sum));
+    return ggml_reshape_4d(ctx, ggml_cont(ctx, ggml_transpose(ctx, sum)), key_.n_regions, key_.n_regions, 1, S);
 }
 
 } // namespace buoy
