@@ -45,23 +45,13 @@ if [ -z "$dir" ]; then
     cmake --preset default -DBUOY_UPSTREAM_PROGRAMS=llama-bench >&2
     cmake --build --preset default --parallel "$(cores)" --target llama-diffusion-bench >&2
 fi
-bench="$dir/bin/llama-diffusion-bench"
-theirs="$dir/upstream/llama-bench"
-for program in "$bench" "$theirs"; do
-    [ -x "$program" ] || die "$program is not there"
-done
-
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
-models="${XDG_CACHE_HOME:-$HOME/.cache}/buoy/bench"
-mkdir -p "$models"
+bench_with llama-bench
 
 # sdar and qwen3 have the same tensors, and the same seed fills them alike.
 make_model() {
     local spec="$1:E=1024,L=24,H=16,FF=3072,V=8000,TYPE=$2"
     [ "$1" = qwen3 ] || spec="$spec,B=$block"
-    model="$models/$(printf '%s' "$spec" | tr ':,=' '---').gguf"
-    [ -e "$model" ] || { say "making $model"; "$bench" --make-model "$spec" -o "$model"; }
+    make_random_model "$spec"
 }
 
 # columns NAME: that field of every row of a CSV table without quoted commas.

@@ -54,22 +54,12 @@ if [ -z "$dir" ]; then
     fi
     cmake --build --preset default --parallel "$(cores)" --target llama-diffusion-bench >&2
 fi
-bench="$dir/bin/llama-diffusion-bench"
-theirs="$dir/upstream/llama-diffusion-cli"
-for program in "$bench" "$theirs"; do
-    [ -x "$program" ] || die "$program is not there"
-done
-
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
-models="${XDG_CACHE_HOME:-$HOME/.cache}/buoy/bench"
-mkdir -p "$models"
+bench_with llama-diffusion-cli
 
 # CHAT=1: upstream always applies a chat template; this one adds nothing, so that the prompt has the tokens we count.
 make_model() {
     local spec="llada:$1,TYPE=q4_0,CHAT=1"
-    model="$models/$(printf '%s' "$spec" | tr ':,=' '---').gguf"
-    [ -e "$model" ] || { say "making $model"; "$bench" --make-model "$spec" -o "$model"; }
+    make_random_model "$spec"
 }
 
 # Their milliseconds, loading excluded; stops unless they made as many passes as we do.

@@ -154,3 +154,24 @@ build() {
     cmake --preset "$preset" "$@"
     cmake --build --preset "$preset" --parallel "$(cores)"
 }
+
+# bench_with THEIRS: what a comparison with the pinned llama.cpp's program THEIRS needs, from the build in $dir: sets bench, theirs,
+# work (removed at the end) and models.
+bench_with() {
+    bench="$dir/bin/llama-diffusion-bench"
+    theirs="$dir/upstream/$1"
+    local program
+    for program in "$bench" "$theirs"; do
+        [ -x "$program" ] || die "$program is not there"
+    done
+    work="$(mktemp -d)"
+    trap 'rm -rf "$work"' EXIT
+    models="${XDG_CACHE_HOME:-$HOME/.cache}/buoy/bench"
+    mkdir -p "$models"
+}
+
+# make_random_model SPEC: sets model to a file of random weights, made once.
+make_random_model() {
+    model="$models/$(printf '%s' "$1" | tr ':,=' '---').gguf"
+    [ -e "$model" ] || { say "making $model"; "$bench" --make-model "$1" -o "$model"; }
+}

@@ -3,17 +3,15 @@
 #include "file-commands.h"
 #include "io/printable.h"
 #include "io/size-limit.h"
-#include "io/standard-streams.h"
 #include "metric-commands.h"
 #include "report-command.h"
+#include "run-main.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <iostream>
-#include <new>
 
 namespace {
 
@@ -44,28 +42,13 @@ void run(int argc, char ** argv) {
     chosen();
 }
 
-int report(const std::string & text, int exit_code) {
-    std::fprintf(stderr, "%s: %s\n", name, text.c_str());
-    return exit_code;
-}
-
 } // namespace
 
 int main(int argc, char ** argv) {
-    buoy::fill_standard_streams();
     buoy::ignore_size_limit_signal();
     std::signal(SIGPIPE, SIG_IGN);
-    try {
+    return run_main(name, [&] {
         run(argc, argv);
-        if (!std::cout.flush()) {
-            buoy::fail_runtime("standard output could not be written");
-        }
         return 0;
-    } catch (const buoy::Error & error) {
-        return report(error.what(), error.kind() == buoy::ErrorKind::request ? 1 : 2);
-    } catch (const std::bad_alloc &) {
-        return report("out of memory", 2);
-    } catch (const std::exception & error) {
-        return report(buoy::printable(error.what()), 2);
-    }
+    });
 }

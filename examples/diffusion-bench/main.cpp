@@ -1,15 +1,11 @@
-#include "buoy/error.h"
-#include "io/printable.h"
 #include "io/size-limit.h"
 #include "measure.h"
 #include "model/random-model.h"
 #include "options.h"
+#include "run-main.h"
 #include "table.h"
 
 #include <csignal>
-#include <cstdio>
-#include <iostream>
-#include <new>
 
 namespace {
 
@@ -32,27 +28,13 @@ void run(int argc, char ** argv) {
     }
 }
 
-int report(const std::string & text, int exit_code) {
-    std::fprintf(stderr, "llama-diffusion-bench: %s\n", text.c_str());
-    return exit_code;
-}
-
 } // namespace
 
 int main(int argc, char ** argv) {
     buoy::ignore_size_limit_signal();
     std::signal(SIGPIPE, SIG_IGN);
-    try {
+    return run_main("llama-diffusion-bench", [&] {
         run(argc, argv);
-        if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-            buoy::fail_runtime("standard output could not be written");
-        }
         return 0;
-    } catch (const buoy::Error & error) {
-        return report(error.what(), error.kind() == buoy::ErrorKind::request ? 1 : 2);
-    } catch (const std::bad_alloc &) {
-        return report("out of memory", 2);
-    } catch (const std::exception & error) {
-        return report(buoy::printable(error.what()), 2);
-    }
+    });
 }

@@ -12,10 +12,10 @@
 #include "interrupt.h"
 #include "io/npy.h"
 #include "io/printable.h"
-#include "io/standard-streams.h"
 #include "load.h"
 #include "options.h"
 #include "prompt.h"
+#include "run-main.h"
 
 #include <chrono>
 #include <cstdio>
@@ -213,26 +213,6 @@ int run(int argc, char ** argv) {
 } // namespace
 
 int main(int argc, char ** argv) {
-    buoy::fill_standard_streams();
     install_signal_handlers("llama-diffusion-cli: ");
-    try {
-        const int exit_code = run(argc, argv);
-        if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-            buoy::fail_runtime("standard output could not be written");
-        }
-        return exit_code;
-    } catch (const buoy::Error & error) {
-        std::fprintf(stderr, "llama-diffusion-cli: %s\n", error.what());
-        if (error.kind() == buoy::ErrorKind::request) {
-            return 1;
-        }
-        std::fflush(nullptr);
-        std::_Exit(2); // a thread may wait for a lost RPC server; nothing is taken down under it
-    } catch (const std::bad_alloc &) {
-        std::fputs("llama-diffusion-cli: out of memory\n", stderr);
-        return 2;
-    } catch (const std::exception & error) {
-        std::fprintf(stderr, "llama-diffusion-cli: %s\n", buoy::printable(error.what()).c_str());
-        return 2;
-    }
+    return run_main("llama-diffusion-cli", [&] { return run(argc, argv); });
 }

@@ -10,13 +10,11 @@
 #include "eval/summary.h"
 #include "interrupt.h"
 #include "io/printable.h"
-#include "io/standard-streams.h"
 #include "options.h"
 #include "progress-line.h"
+#include "run-main.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <new>
 
 namespace {
 
@@ -124,27 +122,9 @@ int run(int argc, char ** argv) {
     return 0;
 }
 
-int report(const std::string & text, int exit_code) {
-    std::fprintf(stderr, "%s: %s\n", program, text.c_str());
-    return exit_code;
-}
-
 } // namespace
 
 int main(int argc, char ** argv) {
-    buoy::fill_standard_streams();
     install_signal_handlers("llama-diffusion-eval: ");
-    try {
-        const int exit_code = run(argc, argv);
-        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-            buoy::fail_runtime("standard output could not be written");
-        }
-        return exit_code;
-    } catch (const buoy::Error & error) {
-        return report(error.what(), error.kind() == buoy::ErrorKind::request ? 1 : 2);
-    } catch (const std::bad_alloc &) {
-        return report("out of memory", 2);
-    } catch (const std::exception & error) {
-        return report(buoy::printable(error.what()), 2);
-    }
+    return run_main(program, [&] { return run(argc, argv); });
 }
