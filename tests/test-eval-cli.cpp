@@ -46,7 +46,7 @@ Args questions(const std::string & output, const Args & more = {}) {
 }
 
 // sanitizers make our kernels many times slower
-const size_t n_questions = is_sanitized() ? 2 : 7;
+const size_t n_questions = is_sanitized() ? 3 : 7;
 const int    n_kills     = is_sanitized() ? 4 : 10;
 
 const Args many_conditions = {
