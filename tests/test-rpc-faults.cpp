@@ -27,13 +27,6 @@ using namespace buoy::test;
 
 namespace {
 
-// One thread: these models are too small for two to agree.
-EngineParams exact_alone() {
-    EngineParams params = exact_params();
-    params.n_threads    = 1;
-    return params;
-}
-
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }

@@ -26,13 +26,6 @@ using namespace buoy::test;
 
 namespace {
 
-// One thread: these models are too small for two to agree.
-EngineParams exact_alone() {
-    EngineParams params = exact_params();
-    params.n_threads    = 1;
-    return params;
-}
-
 using Names = std::vector<std::string>;
 
 constexpr int32_t all_layers = std::numeric_limits<int32_t>::max();

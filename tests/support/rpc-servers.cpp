@@ -2,6 +2,7 @@
 
 #include "buoy/device.h"
 #include "support/paths.h"
+#include "support/random-engine.h"
 
 #include <doctest/doctest.h>
 
@@ -118,6 +119,12 @@ void add_servers_once(size_t n) {
         servers.push_back(std::make_unique<RpcServer>());
         add_rpc_servers({servers.back()->endpoint()});
     }
+}
+
+EngineParams exact_alone() {
+    EngineParams params = exact_params();
+    params.n_threads    = 1;
+    return params;
 }
 
 } // namespace buoy::test

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "buoy/engine.h"
+
 #include <string>
 
 #include <sys/types.h>
@@ -34,5 +36,8 @@ bool has_rpc_server();
 
 // Servers that live until the process ends, known to it: their devices are RPC0, RPC1, ….
 void add_servers_once(size_t n);
+
+// exact_params() with one thread: the models of these tests are too small for two to agree.
+EngineParams exact_alone();
 
 } // namespace buoy::test
