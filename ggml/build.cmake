@@ -49,7 +49,12 @@ function(buoy_deps_arguments out)
 endfunction()
 
 function(buoy_deps_key args out)
-    file(SHA256 "${BUOY_GGML_DIR}/CMakeLists.txt" recipe)
+    set(recipe "")
+    file(GLOB files "${BUOY_GGML_DIR}/CMakeLists.txt" "${BUOY_GGML_DIR}/*.h")
+    foreach(file IN LISTS files)
+        file(SHA256 "${file}" hash)
+        list(APPEND recipe "${hash}")
+    endforeach()
     set(identity "${BUOY_PIN_TREE};${recipe};${args}"
         "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
         "${CMAKE_SYSTEM_NAME} ${CMAKE_SYSTEM_PROCESSOR}" "$ENV{CFLAGS}" "$ENV{CXXFLAGS}" "$ENV{LDFLAGS}")

@@ -2,6 +2,7 @@
 // can't be run here. docs/backends.md shows the same.
 
 #include "engine/ggml-engine.h"
+#include "engine/graph-splits.h"
 #include "support/backend-table.h"
 #include "support/hf-dir.h"
 #include "support/oracle.h"
@@ -52,7 +53,7 @@ RandomModel model_of(const std::string & arch, const std::string & type = "f32")
 void collect(Engine & engine, const ForwardRequest & request, Uses & uses) {
     auto & ours = dynamic_cast<GgmlEngine &>(engine);
     ours.watch([&](const ggml_tensor * node, bool) {
-        if (computes(node)) {
+        if (!is_view(node)) {
             uses.insert(op_use(node));
         }
         return false;

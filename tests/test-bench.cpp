@@ -189,7 +189,7 @@ TEST_CASE("bench: a wrong command line ends with 1 and one line") {
     check_refused(bench_tiny({"-p", "4,,8"}), "empty part");
     check_refused(bench_tiny({"-n", "4k"}), "'4k'");
     check_refused(bench({"-m", "x.gguf", "-t", "0"}), "-t: '0'");
-    check_refused(bench({"-m", "x.gguf", "-r", "0"}), "--repetitions: Value 0");
+    check_refused(bench({"-m", "x.gguf", "-r", "0"}), "--repetitions: '0'");
     check_refused(bench_tiny({"--cache", "none,triple"}), "'triple'");
     check_refused(bench_tiny({"--threshold", "1.5"}), "'1.5'");
     check_refused(bench_tiny({"--threshold", "nan"}), "'nan'");
@@ -199,10 +199,23 @@ TEST_CASE("bench: a wrong command line ends with 1 and one line") {
     check_refused(bench_tiny({"--forward", "16", "--cache", "prefix"}), "prefix");
     check_refused(bench_tiny({"--forward", "16", "--steps", "4"}), "--steps");
     check_refused(bench_tiny({"--forward", "16", "--profile"}), "--profile");
+    check_refused(bench_tiny({"-ngl", "some"}), "'some'");
+    check_refused(bench_tiny({"-dev", "CUDA9"}), "unknown device 'CUDA9'");
+    check_refused(bench_tiny({"-ts", "1,x"}), "'x'");
     check_refused(bench({"--make-model", "llada:E=64"}), "-o FILE");
     check_refused(bench({"--make-model", "llada:Q=1", "-o", temp_dir() + "/x.gguf"}), "Q=1");
     check_refused(bench_tiny({"--make-model", "llada:E=64", "-o", temp_dir() + "/x.gguf"}), "--make-model");
     check_refused(bench({"-m", temp_dir() + "/absent.gguf"}), "absent.gguf");
+}
+
+TEST_CASE("bench: help and the list of devices") {
+    const ProgramResult help = bench({"--help"});
+    CHECK(help.code == 0);
+    CHECK(contains(help.out, "-ngl, --gpu-layers, --n-gpu-layers N"));
+    CHECK(contains(help.out, "-ot, --override-tensor REGEX=DEVICE"));
+    const ProgramResult devices = bench({"--list-devices"});
+    CHECK(devices.code == 0);
+    CHECK(contains(devices.out, "CPU"));
 }
 
 TEST_CASE("bench: rows measured before an error are printed whole") {

@@ -10,7 +10,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -18,22 +17,6 @@ using namespace buoy::test;
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-
-RandomModel model_of(const std::string & arch, int32_t block_length = 0) {
-    RandomModel model;
-    model.arch         = arch;
-    model.n_layer      = 3;
-    model.n_head_kv    = arch == "llada" ? 4 : 2;
-    model.head_dim     = 16;
-    model.block_length = block_length;
-    return model;
-}
-
-std::vector<int32_t> range(int32_t first, int32_t last) {
-    std::vector<int32_t> numbers(static_cast<size_t>(last - first));
-    std::iota(numbers.begin(), numbers.end(), first);
-    return numbers;
-}
 
 const std::vector<TapPoint> all_patterns = {{Tap::pattern, 0}, {Tap::pattern, 1}, {Tap::pattern, 2}};
 
@@ -59,19 +42,12 @@ double worst_row_sum(const Seen & pattern) {
     return worst;
 }
 
-ForwardRequest stored(const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
-    ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
-    request.positions      = range(first, last);
-    request.kv             = KvUse::store;
-    return request;
-}
-
 } // namespace
 
 TEST_CASE("a dropped column is exactly zero and rows sum to one, whatever the attention and the cache") {
     EngineParams fast = exact_params();
     fast.flash        = FlashAttention::automatic;
-    for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
+    for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
         for (const EngineParams & params : {exact_params(), fast}) {
             const auto           engine = random_engine(model, params);
@@ -104,7 +80,7 @@ TEST_CASE("a dropped column is exactly zero and rows sum to one, whatever the at
 }
 
 TEST_CASE("biases give the softmax of the unedited scores plus the sum of the biases") {
-    for (const RandomModel & model : {model_of("llada"), model_of("qwen3", 4)}) {
+    for (const RandomModel & model : {small_model("llada"), small_model("qwen3", 4)}) {
         const auto     engine  = random_engine(model);
         const int64_t  T       = 22;
         ForwardRequest request = whole_request(random_tokens(T, 256));
@@ -145,7 +121,7 @@ TEST_CASE("biases give the softmax of the unedited scores plus the sum of the bi
 }
 
 TEST_CASE("other heads, queries and earlier layers stay as they are, to the bit") {
-    const auto     engine  = random_engine(model_of("llada"));
+    const auto     engine  = random_engine(small_model("llada"));
     ForwardRequest request = whole_request(random_tokens(22, 256));
     const TapLog   plain   = observe(*engine, request, all_patterns);
     request.edits          = {{1, {2}, {3, 4}, {0, 1}, -inf}};
@@ -168,7 +144,7 @@ TEST_CASE("other heads, queries and earlier layers stay as they are, to the bit"
 TEST_CASE("an edit of nothing costs nothing and changes nothing") {
     EngineParams params    = exact_params();
     params.flash           = FlashAttention::automatic;
-    const auto     engine  = random_engine(model_of("llada"), params);
+    const auto     engine  = random_engine(small_model("llada"), params);
     ForwardRequest request = whole_request(random_tokens(22, 256));
     const auto     plain   = engine->forward(request).logits;
     const int64_t  built   = engine->stats().n_graph_build;
@@ -178,7 +154,7 @@ TEST_CASE("an edit of nothing costs nothing and changes nothing") {
     CHECK(engine->stats().n_graph_build == built);
 
     // plain attention with nothing to add is the same to the bit, too
-    const auto exact  = random_engine(model_of("llada"));
+    const auto exact  = random_engine(small_model("llada"));
     request.edits     = {};
     const auto logits = exact->forward(request).logits;
     request.probed    = {0, 1, 2};
@@ -189,13 +165,13 @@ TEST_CASE("an edit of nothing costs nothing and changes nothing") {
 TEST_CASE("a probe sees the unedited attention received, and its edits equal given ones") {
     EngineParams two = exact_params();
     two.n_streams    = 2;
-    for (const RandomModel & model : {model_of("llada"), model_of("qwen3", 4)}) {
+    for (const RandomModel & model : {small_model("llada"), small_model("qwen3", 4)}) {
         for (const bool streams : {false, true}) {
             for (const bool cached : {false, true}) {
                 const auto     engine  = random_engine(model, streams ? two : exact_params());
                 const auto     tokens  = random_tokens(24, 256);
-                ForwardRequest request = cached ? stored(tokens, 8, 24) : whole_request(tokens);
-                ForwardRequest first   = stored(tokens, 0, 8);
+                ForwardRequest request = cached ? stored_part(tokens, 8, 24) : whole_request(tokens);
+                ForwardRequest first   = stored_part(tokens, 0, 8);
                 if (streams) {
                     for (ForwardRequest * r : {&request, &first}) {
                         const std::vector<int32_t> other = random_tokens(r->tokens.size(), 256, 5);
@@ -245,7 +221,7 @@ TEST_CASE("a probe sees the unedited attention received, and its edits equal giv
 }
 
 TEST_CASE("edited layers of one pass may differ, and share one mask") {
-    RandomModel model        = model_of("llada");
+    RandomModel model        = small_model("llada");
     model.n_layer            = 12;
     const auto compute_bytes = [&](int32_t n_layers) {
         const auto     engine  = random_engine(model);
@@ -270,9 +246,9 @@ TEST_CASE("edited layers of one pass may differ, and share one mask") {
 
 TEST_CASE("the cached passes of a diffusion model take edits by position") {
     const auto tokens = random_tokens(50, 256);
-    const auto engine = random_engine(model_of("llada"));
-    engine->forward(stored(tokens, 0, 50));
-    ForwardRequest part = stored(tokens, 16, 24);
+    const auto engine = random_engine(small_model("llada"));
+    engine->forward(stored_part(tokens, 0, 50));
+    ForwardRequest part = stored_part(tokens, 16, 24);
     part.edits          = in_all_layers({0, {}, {17, 18, 40}, {3, 20, 49}, -inf});
     const TapLog seen   = observe(*engine, part, all_patterns);
     for (const TapPoint & point : all_patterns) {
@@ -287,7 +263,7 @@ TEST_CASE("the cached passes of a diffusion model take edits by position") {
 }
 
 TEST_CASE("a query without any key left is an error, and the engine goes on") {
-    const auto     engine  = random_engine(model_of("llama"));
+    const auto     engine  = random_engine(small_model("llama"));
     ForwardRequest request = whole_request(random_tokens(10, 256));
     const auto     plain   = engine->forward(request).logits;
     request.edits          = {{1, {}, {}, {0}, -inf}};
@@ -316,7 +292,7 @@ TEST_CASE("a query without any key left is an error, and the engine goes on") {
 }
 
 TEST_CASE("wrong edits are named") {
-    const auto engine  = random_engine(model_of("llada"));
+    const auto engine  = random_engine(small_model("llada"));
     const auto rejects = [&](const std::string & message, const AttentionEdit & edit) {
         ForwardRequest request = whole_request(random_tokens(5, 256));
         request.edits          = {edit};

@@ -20,12 +20,8 @@ namespace {
 constexpr double tolerance_f32 = 1e-10;
 
 RandomModel model_of(const std::string & arch, int32_t block_length = 0) {
-    RandomModel model;
-    model.arch         = arch;
-    model.n_layer      = 3;
-    model.n_head_kv    = arch == "llada" ? 4 : 2;
-    model.head_dim     = arch == "qwen3" ? 32 : 16;
-    model.block_length = block_length;
+    RandomModel model = small_model(arch, block_length);
+    model.head_dim    = arch == "qwen3" ? 32 : 16;
     return model;
 }
 

@@ -4,6 +4,7 @@
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
+#include "engine/rpc-connections.h"
 #include "support/cli.h"
 #include "support/paths.h"
 #include "support/random-engine.h"
@@ -185,6 +186,36 @@ TEST_CASE("a server lost between two passes ends the run, and the next engine wo
     const auto      fresh = load_engine(model_on(another), exact_alone());
     params.on_step        = nullptr;
     CHECK(generate(*fresh, {1, 2, 3}, params).tokens.size() == 32);
+}
+
+TEST_CASE("connections are found among the process's own, and asked for signs of life") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const RpcServer server;
+    const auto      engine = load_engine(model_on(server), exact_alone());
+    RpcConnections  connections;
+    connections.look();
+    CHECK(connections.lost().empty());
+    const auto port = static_cast<uint16_t>(std::stoi(server.endpoint().substr(server.endpoint().find(':') + 1)));
+    int        n_asked = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        sockaddr_in peer{};
+        int         asking = 0;
+        socklen_t   size = sizeof(peer), asking_size = sizeof(asking);
+        if (getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &size) == 0 && ntohs(peer.sin_port) == port) {
+            CHECK(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &asking, &asking_size) == 0);
+            CHECK(asking != 0);
+            n_asked++;
+        }
+    }
+    CHECK(n_asked == 1);
+    server.send(SIGKILL);
+    for (int i = 0; i < 200 && connections.lost().empty(); i++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    CHECK(connections.lost() == std::vector<std::string>{server.endpoint()});
+    CHECK(connections.silent().empty());
 }
 
 TEST_CASE("libllama's engine loses a server the same way") {

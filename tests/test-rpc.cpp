@@ -410,3 +410,19 @@ TEST_CASE("shares and indices beyond the devices are refused") {
     CHECK(error([](ModelParams & m) { m.devices = {"RPC7"}; }) ==
           "--device: unknown device 'RPC7', there are: CPU, RPC0, RPC1");
 }
+
+TEST_CASE("the benchmark runs there, too") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const RpcServer server;
+    ProgramSpec     spec;
+    spec.name = "llama-diffusion-bench";
+    spec.args = {"-m", random_gguf({}),    "-r",   "1",     "-t",  "1",    "-p",    "4",     "-n",    "16",
+                 "-o", "jsonl",            "-ngl", "all,0", "--rpc", server.endpoint()};
+    const ProgramResult result = run_program(spec);
+    CHECK(result.code == 0);
+    CHECK(std::count(result.out.begin(), result.out.end(), '\n') == 2);
+    spec.args.insert(spec.args.end(), {"-dev", "RPC7"});
+    check_refused(run_program(spec), "unknown device 'RPC7', there are: CPU, RPC0");
+}

@@ -8,8 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <numeric>
-
 using namespace buoy;
 using namespace buoy::test;
 
@@ -17,29 +15,6 @@ namespace {
 
 const std::vector<TapReduce> all_reductions = {TapReduce::none, TapReduce::heads, TapReduce::received,
                                                TapReduce::regions};
-
-RandomModel model_of(const std::string & arch, int32_t block_length = 0) {
-    RandomModel model;
-    model.arch         = arch;
-    model.n_layer      = 3;
-    model.n_head_kv    = arch == "llada" ? 4 : 2;
-    model.head_dim     = 16;
-    model.block_length = block_length;
-    return model;
-}
-
-std::vector<int32_t> range(int32_t first, int32_t last) {
-    std::vector<int32_t> numbers(static_cast<size_t>(last - first));
-    std::iota(numbers.begin(), numbers.end(), first);
-    return numbers;
-}
-
-ForwardRequest stored(const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
-    ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
-    request.positions      = range(first, last);
-    request.kv             = KvUse::store;
-    return request;
-}
 
 std::vector<TapPoint> pattern_points(int32_t layer, const std::vector<TapReduce> & reductions) {
     std::vector<TapPoint> points;
@@ -82,7 +57,7 @@ const std::vector<std::vector<int32_t>> some_regions = {{0}, {3, 4, 5, 6, 12}, {
 } // namespace
 
 TEST_CASE("reductions equal sums over the unreduced pattern") {
-    for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
+    for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
         const auto engine = random_engine(model);
         for (const int32_t T : {1, 2, 23, 40}) {
@@ -107,7 +82,7 @@ TEST_CASE("reductions equal sums over the unreduced pattern") {
 }
 
 TEST_CASE("reductions of one kind of selection: heads only, rows only, a single head") {
-    const auto     engine     = random_engine(model_of("llada"));
+    const auto     engine     = random_engine(small_model("llada"));
     ForwardRequest request    = whole_request(random_tokens(23, 256));
     request.selection.regions = some_regions;
     request.selection.heads   = {1};
@@ -120,7 +95,7 @@ TEST_CASE("reductions of one kind of selection: heads only, rows only, a single 
 TEST_CASE("reductions of two streams stay apart") {
     EngineParams params    = exact_params();
     params.n_streams       = 2;
-    const auto     engine  = random_engine(model_of("llada"), params);
+    const auto     engine  = random_engine(small_model("llada"), params);
     ForwardRequest request = whole_request(random_tokens(23, 256, 1));
     const auto     other   = random_tokens(23, 256, 2);
     request.tokens.insert(request.tokens.end(), other.begin(), other.end());
@@ -133,7 +108,7 @@ TEST_CASE("reductions of two streams stay apart") {
     check_reductions(*engine, request, 23, 2);
 
     // the first stream shows what an engine of one stream shows
-    const auto     one   = random_engine(model_of("llada"));
+    const auto     one   = random_engine(small_model("llada"));
     ForwardRequest alone = whole_request(random_tokens(23, 256, 1));
     alone.selection      = request.selection;
     const auto points    = pattern_points(2, all_reductions);
@@ -148,9 +123,9 @@ TEST_CASE("a part of a sequence against stored keys shows the rows of the whole"
     const auto tokens = random_tokens(50, 256);
     // unchanged tokens: Fast-dLLM's prefix (to the end) and dual (a block) passes are exact
     for (const auto & [first, last] : {std::pair(16, 50), std::pair(16, 24)}) {
-        const auto     engine = random_engine(model_of("llada"));
-        const TapLog   whole  = observe(*engine, stored(tokens, 0, 50), {{Tap::pattern, 1}});
-        ForwardRequest part   = stored(tokens, first, last);
+        const auto     engine = random_engine(small_model("llada"));
+        const TapLog   whole  = observe(*engine, stored_part(tokens, 0, 50), {{Tap::pattern, 1}});
+        ForwardRequest part   = stored_part(tokens, first, last);
         const TapLog   seen   = observe(*engine, part, {{Tap::pattern, 1}});
         TapSelection   rows;
         rows.rows = range(first, last);
@@ -166,14 +141,14 @@ TEST_CASE("a part of a sequence against stored keys shows the rows of the whole"
 }
 
 TEST_CASE("prompt and decoding show the rows of a causal pass, padding and what lies behind at zero") {
-    for (const RandomModel & model : {model_of("llama"), model_of("qwen3", 4)}) {
+    for (const RandomModel & model : {small_model("llama"), small_model("qwen3", 4)}) {
         const int32_t B      = std::max(1, model.block_length);
         const auto    engine = random_engine(model);
         const auto    tokens = random_tokens(24, 256);
         const Seen whole = observe(*engine, whole_request(tokens), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
         for (int32_t first = 0, last = 16; first < 24; first = last, last += B) {
             const Seen seen =
-                observe(*engine, stored(tokens, first, last), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
+                observe(*engine, stored_part(tokens, first, last), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
             REQUIRE(seen.shape == std::array<int64_t, 3>{4, last - first, last});
             double worst = 0.0, hidden = 0.0;
             for (int64_t h = 0; h < 4; h++) {
@@ -192,7 +167,7 @@ TEST_CASE("prompt and decoding show the rows of a causal pass, padding and what 
 }
 
 TEST_CASE("scores and pattern of a selection are slices of the whole") {
-    const auto     engine  = random_engine(model_of("llama"));
+    const auto     engine  = random_engine(small_model("llama"));
     ForwardRequest request = whole_request(random_tokens(12, 256));
     const TapLog   whole   = observe(*engine, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
     request.selection      = {{1, 3}, {0, 4, 11}, {}};
@@ -213,7 +188,7 @@ TEST_CASE("scores and pattern of a selection are slices of the whole") {
 }
 
 TEST_CASE("tapped passes reuse their graph, also for other rows and regions of the same number") {
-    const auto     engine     = random_engine(model_of("llada"));
+    const auto     engine     = random_engine(small_model("llada"));
     ForwardRequest request    = whole_request(random_tokens(23, 256));
     request.selection.regions = some_regions;
     request.selection.rows    = {1, 2, 3};
@@ -237,7 +212,7 @@ TEST_CASE("tapped passes reuse their graph, also for other rows and regions of t
 }
 
 TEST_CASE("taps on every layer take the memory of taps on one") {
-    RandomModel model = model_of("llada");
+    RandomModel model = small_model("llada");
     model.n_layer     = 12;
     for (const bool reduce : {false, true}) {
         const auto compute_bytes = [&](int32_t n_layers) {
@@ -264,7 +239,7 @@ TEST_CASE("taps on every layer take the memory of taps on one") {
 
 TEST_CASE("observing changes nothing: the same logits to the bit, with flash attention and without") {
     for (const FlashAttention flash : {FlashAttention::off, FlashAttention::automatic}) {
-        for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
+        for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 for (const bool all_rows : {true, false}) {
                     EngineParams params    = exact_params();
@@ -295,7 +270,7 @@ TEST_CASE("observing changes nothing: the same logits to the bit, with flash att
 
 TEST_CASE("a pass without any output shows its last layer, too") {
     for (const KvUse kv : {KvUse::none, KvUse::store}) {
-        const auto     engine  = random_engine(model_of("llama"));
+        const auto     engine  = random_engine(small_model("llama"));
         ForwardRequest request = whole_request(random_tokens(23, 256));
         request.kv             = kv;
         const TapLog expected  = observe(*engine, request, {{Tap::pattern, 2}, {Tap::resid_post, 2}});
@@ -308,20 +283,20 @@ TEST_CASE("a pass without any output shows its last layer, too") {
 }
 
 TEST_CASE("a pass that its sink ends forgets what it half stored") {
-    const auto engine = random_engine(model_of("llama"));
+    const auto engine = random_engine(small_model("llama"));
     const auto tokens = random_tokens(20, 256);
     const auto whole  = engine->forward(whole_request(tokens)).logits;
-    engine->forward(stored(tokens, 0, 10));
-    ForwardRequest rest = stored(tokens, 10, 20);
+    engine->forward(stored_part(tokens, 0, 10));
+    ForwardRequest rest = stored_part(tokens, 10, 20);
     rest.taps           = {{Tap::pattern, 1}};
     rest.sink           = [](const TapEvent &) { fail_runtime("the disk is full"); };
     CHECK_THROWS_WITH_AS(engine->forward(rest), "the disk is full", Error);
-    const auto again = engine->forward(stored(tokens, 10, 20)).logits;
+    const auto again = engine->forward(stored_part(tokens, 10, 20)).logits;
     CHECK(nmse(again, {whole.begin() + 10 * engine->info().n_vocab, whole.end()}) <= 1e-10);
 }
 
 TEST_CASE("wrong taps and selections are named") {
-    const auto engine = random_engine(model_of("llada"));
+    const auto engine = random_engine(small_model("llada"));
     const auto ask    = [&](const std::string & message, const TapPoint & point, const TapSelection & selection) {
         ForwardRequest request = whole_request(random_tokens(5, 256));
         request.taps           = {point};

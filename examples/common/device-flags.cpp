@@ -20,14 +20,6 @@ std::vector<std::string> split(const std::string & text, const char * separators
     return parts;
 }
 
-void set_layers(buoy::ModelParams & model, const std::string & where, const std::string & text) {
-    const auto number  = buoy::parse_number<int32_t>(text);
-    model.n_gpu_layers = text == "all" ? whole_max : text == "auto" ? -1 : number.value_or(-2);
-    if (model.n_gpu_layers < -1) {
-        buoy::fail(where, ": ", buoy::in_quotes(text), " is neither a whole number of layers nor auto nor all");
-    }
-}
-
 void set_shares(buoy::ModelParams & model, const std::string & where, const std::string & text) {
     model.tensor_split.clear();
     for (const std::string & part : split(text, ",/")) {
@@ -51,15 +43,31 @@ void add_overrides(buoy::ModelParams & model, const std::string & where, const s
 
 } // namespace
 
+int32_t parse_layers(const std::string & where, const std::string & text) {
+    const auto    number   = buoy::parse_number<int32_t>(text);
+    const int32_t n_layers = text == "all" ? whole_max : text == "auto" ? -1 : number.value_or(-2);
+    if (n_layers < -1) {
+        buoy::fail(where, ": ", buoy::in_quotes(text), " is neither a whole number of layers nor auto nor all");
+    }
+    return n_layers;
+}
+
+void add_layers_flag(FlagTable & table, buoy::ModelParams & model) {
+    table
+        .call(
+            layers_flag, "N",
+            [&model](const std::string & where, const std::string & text) {
+                model.n_gpu_layers = parse_layers(where, text);
+            },
+            layers_help)
+        .with_default("auto")
+        .with_env("LLAMA_ARG_N_GPU_LAYERS");
+}
+
 void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & model) {
     const auto setter = [&model](auto set) {
         return [&model, set](const std::string & where, const std::string & text) { set(model, where, text); };
     };
-    table
-        .call("-ngl, --gpu-layers, --n-gpu-layers", "N", setter(set_layers),
-              "layers to put on GPUs, counted from the last; the head counts as one; all; auto: as many as fit")
-        .with_default("auto")
-        .with_env("LLAMA_ARG_N_GPU_LAYERS");
     table.list("-dev, --device", "NAMES", model.devices, "devices to use, comma-separated; none: the CPU only")
         .with_default("every GPU, RPC servers first")
         .with_env("LLAMA_ARG_DEVICE");

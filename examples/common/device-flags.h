@@ -17,7 +17,17 @@ struct DeviceOptions {
     bool                     list_devices = false;
 };
 
-// What they set must outlive the table.
+constexpr const char * layers_flag = "-ngl, --gpu-layers, --n-gpu-layers";
+constexpr const char * layers_help =
+    "layers to put on GPUs, counted from the last; the head counts as one; all; auto: as many as fit";
+
+// Of -ngl; -1 is auto.
+int32_t parse_layers(const std::string & where, const std::string & text);
+
+// What flags set must outlive the table.
+void add_layers_flag(FlagTable & table, buoy::ModelParams & model);
+
+// All others.
 void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & model);
 
 // What of the model's parameters several flags decide together.

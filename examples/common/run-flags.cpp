@@ -144,6 +144,7 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
                                   "context length in tokens; 0: what the model was trained for");
     context.with_default(context_default).with_env("LLAMA_ARG_CTX_SIZE");
     also_takes(context, o.engine.n_ctx, {{"0", -1}});
+    add_layers_flag(table, o.model);
     add_device_flags(table, o, o.model);
     Flag & flash = table.choice<FlashAttention>(
         "-fa, --flash-attn",

@@ -1,3 +1,4 @@
+#include "buoy/device.h"
 #include "io/size-limit.h"
 #include "measure.h"
 #include "model/random-model.h"
@@ -16,6 +17,13 @@ void run(int argc, char ** argv) {
     }
     if (!options.model_spec.empty()) {
         buoy::write_random_model(buoy::parse_random_model(options.model_spec), options.model_path, options.force);
+        return;
+    }
+    if (options.list_devices) {
+        if (!options.rpc.empty()) {
+            buoy::add_rpc_servers(options.rpc);
+        }
+        print_devices();
         return;
     }
     const MeasureParams params = {options.repetitions, options.warmup, options.profile};

@@ -1,5 +1,6 @@
 #include "measure.h"
 
+#include "buoy/device.h"
 #include "record.h"
 
 #include <algorithm>
@@ -178,6 +179,9 @@ Measurement measure(const Case & one, const MeasureParams & params) {
     engine_params.n_ctx     = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
     engine_params.n_streams = buoy::stream_count(one.generate);
 
+    if (!one.rpc.empty()) {
+        buoy::add_rpc_servers(one.rpc);
+    }
     const auto                          start  = Clock::now();
     const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(one.model, engine_params);
     out.load_ms                                = ms_since(start);

@@ -4,19 +4,13 @@
 #include "buoy/version.h"
 #include "io/printable.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
-#include <iostream>
+#include <cstdio>
 #include <map>
 
 namespace {
 
 constexpr const char * name = "llama-diffusion-bench";
-
-// llama.cpp's one-dash names of more than one letter, which CLI11 would read as a letter with a value.
-const std::map<std::string, std::string> one_dash_names = {
-    {"-ngl", "--n-gpu-layers"}, {"-fa", "--flash-attn"}, {"-ctk", "--cache-type-k"}, {"-ctv", "--cache-type-v"}};
 
 const std::map<std::string, OutputFormat> format_names = {
     {"md", OutputFormat::md}, {"csv", OutputFormat::csv}, {"json", OutputFormat::json}, {"jsonl", OutputFormat::jsonl}};
@@ -24,39 +18,37 @@ const std::map<std::string, OutputFormat> format_names = {
 struct Typed {
     std::vector<std::string> lists; // one for each of parameters()
     std::string              output;
+    bool                     help    = false;
+    bool                     version = false;
 };
 
-void add_options(CLI::App & app, Options & o, Typed & typed) {
+void add_flags(FlagTable & table, Options & o, buoy::ModelParams & model, Typed & typed) {
     typed.lists.resize(parameters().size());
+    table.group("Swept (comma-separated lists)");
     for (size_t i = 0; i < parameters().size(); i++) {
         const Parameter & p = parameters()[i];
-        CLI::Option *     option =
-            app.add_option(p.flags, typed.lists[i], p.help)->type_name(p.type)->group("Swept (comma-separated lists)");
-        if (*p.values != '\0') {
-            option->default_str(p.values);
-        }
+        table.text(p.flags, p.type, typed.lists[i], p.help).with_default(p.values);
     }
-    const std::string group = "Measuring";
-    app.add_option("-r,--repetitions", o.repetitions, "repetitions of each row")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1000))
-        ->type_name("N")
-        ->group(group);
-    app.add_flag("!--no-warmup", o.warmup, "without a first pass that is not counted")->group(group);
-    app.add_flag("--profile", o.profile, "how a denoising step's time splits into passes and sampling")->group(group);
-    app.add_flag("--growth", o.growth, "--forward 512,2048,4096 --rows 32 --cache dual, with memory by part")
-        ->group(group);
-    app.add_option("-o,--output", typed.output, "md (default), csv, json or jsonl; with --make-model the file to write")
-        ->type_name("FORMAT|FILE");
-    app.add_option("--make-model", o.model_spec,
-                   "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0")
-        ->type_name("SPEC");
-    app.add_flag("--force", o.force, "replace the file --make-model writes");
+    table.group("Devices");
+    add_device_flags(table, o, model);
+    table.group("Measuring");
+    table.number("-r, --repetitions", "N", o.repetitions, {1, 1000}, "repetitions of each row");
+    table.toggle("--no-warmup", o.warmup, false, "without a first pass that is not counted");
+    table.toggle("--profile", o.profile, true, "how a denoising step's time splits into passes and sampling");
+    table.toggle("--growth", o.growth, true, "--forward 512,2048,4096 --rows 32 --cache dual, with memory by part");
+    table.group("Other");
+    table.text("-o, --output", "FORMAT|FILE", typed.output,
+               "md (default), csv, json or jsonl; with --make-model the file to write");
+    table.text("--make-model", "SPEC", o.model_spec,
+               "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0");
+    table.toggle("--force", o.force, true, "replace the file --make-model writes");
+    table.toggle("-h, --help", typed.help, true, "this list");
+    table.toggle("--version", typed.version, true, "the program's version");
 }
 
 std::string flag_of(const Parameter & p) {
     const std::string flags = p.flags;
-    return flags.substr(flags.rfind(',') + 1);
+    return flags.substr(flags.rfind(' ') + 1);
 }
 
 // The lists as typed, or their defaults where the mode has a use for them.
@@ -86,7 +78,7 @@ std::vector<std::vector<std::string>> fill_lists(const Options & o, std::vector<
     return values;
 }
 
-void finish(Options & o, const Typed & typed) {
+void finish(Options & o, const buoy::ModelParams & model, const Typed & typed) {
     if (!o.model_spec.empty()) {
         const bool swept =
             std::any_of(typed.lists.begin(), typed.lists.end(), [](const std::string & list) { return !list.empty(); });
@@ -110,7 +102,10 @@ void finish(Options & o, const Typed & typed) {
         buoy::fail(
             "no model given: -m FILE.gguf, or --make-model SPEC -o FILE.gguf makes one (--help lists the flags)");
     }
-    o.cases = expand(fill_lists(o, typed.lists));
+    Case first;
+    first.rpc   = o.rpc;
+    first.model = model;
+    o.cases     = expand(fill_lists(o, typed.lists), first);
     if (o.profile && o.cases.front().forward_tokens > 0) {
         buoy::fail("--profile splits the steps of a generation, --forward and --growth have none");
     }
@@ -119,30 +114,22 @@ void finish(Options & o, const Typed & typed) {
 } // namespace
 
 bool parse_options(int argc, char ** argv, Options & options) {
-    CLI::App app("Measures how fast models generate, as one table. Every list of values is swept.", name);
-    app.set_version_flag("--version", buoy::version());
-    app.get_formatter()->column_width(40);
-    Typed typed;
-    add_options(app, options, typed);
-
-    std::vector<std::string> args; // CLI11 wants them last first
-    for (int i = argc - 1; i > 0; i--) {
-        const auto long_name = one_dash_names.find(argv[i]);
-        args.emplace_back(long_name != one_dash_names.end() ? long_name->second : argv[i]);
-    }
-    try {
-        app.parse(args);
-    } catch (const CLI::CallForHelp &) {
-        std::cout << app.help();
+    FlagTable         table;
+    buoy::ModelParams model;
+    Typed             typed;
+    add_flags(table, options, model, typed);
+    table.parse(name, {argv + std::min(argc, 1), argv + argc});
+    if (typed.help || typed.version) {
+        std::printf("%s %s\n", name, buoy::version());
+        if (typed.help) {
+            std::printf("measures how fast models generate, as one table; every list of values is swept\n%s",
+                        table.help().c_str());
+        }
         return false;
-    } catch (const CLI::CallForVersion &) {
-        std::cout << name << " " << buoy::version() << "\n";
-        return false;
-    } catch (const CLI::ParseError & error) {
-        std::string text = error.what();
-        std::replace(text.begin(), text.end(), '\n', ' ');
-        buoy::fail(buoy::printable(text), " (--help lists the flags)");
     }
-    finish(options, typed);
+    if (!options.list_devices) {
+        settle_devices(options, model);
+        finish(options, model, typed);
+    }
     return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device-flags.h"
 #include "sweep.h"
 
 #include <string>
@@ -7,7 +8,7 @@
 
 enum class OutputFormat { md, csv, json, jsonl };
 
-struct Options {
+struct Options : DeviceOptions {
     std::string model_spec; // not empty: write a random model to model_path and be done
     std::string model_path;
     bool        force = false;

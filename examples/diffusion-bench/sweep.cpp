@@ -2,11 +2,11 @@
 
 #include "buoy/bundled.h"
 #include "buoy/error.h"
+#include "device-flags.h"
 #include "io/parse-number.h"
 #include "io/printable.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 namespace {
@@ -81,12 +81,7 @@ void set_kernels(Case & one, const std::string & v) {
 void set_temperature(Case & one, const std::string & v) {
     one.generate.temperature = parse_number("--temp", v, 0.0f, 100.0f);
 }
-void set_layers(Case & one, const std::string & v) {
-    if (v != "auto") {
-        one.model.n_gpu_layers =
-            v == "all" ? std::numeric_limits<int32_t>::max() : parse_number("-ngl", v, 0, tokens_max);
-    }
-}
+void set_layers(Case & one, const std::string & v) { one.model.n_gpu_layers = parse_layers("-ngl", v); }
 void set_attn(Case & one, const std::string & v) {
     if (v != "off") {
         one.attn = parse_name("--attn", v, attn_names);
@@ -110,23 +105,22 @@ void set_rows(Case & one, const std::string & v) {
 const std::vector<Parameter> & parameters() {
     using Use                               = Parameter::Use;
     static const std::vector<Parameter> all = {
-        {"model", "-m,--model", "FILES", "", "GGUF files to run", Use::always,
+        {"model", "-m, --model", "FILES", "", "GGUF files to run", Use::always,
          [](Case & one, const std::string & v) { one.model.path = buoy::find_model(v); }},
-        {"ngl", "--n-gpu-layers", "N", "auto", "-ngl: layers on GPUs; all; auto: as many as fit", Use::always,
-         set_layers},
-        {"threads", "-t,--threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
-        {"type_k", "--cache-type-k", "TYPE", "f16", "-ctk: type of stored keys: f32, f16, q8_0", Use::always,
+        {"ngl", layers_flag, "N", "auto", layers_help, Use::always, set_layers},
+        {"threads", "-t, --threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
+        {"type_k", "-ctk, --cache-type-k", "TYPE", "f16", "type of stored keys: f32, f16, q8_0", Use::always,
          set_type_k},
-        {"type_v", "--cache-type-v", "TYPE", "f16", "-ctv: type of stored values", Use::always, set_type_v},
-        {"fa", "--flash-attn", "MODE", "auto", "-fa: flash attention: on, off, auto", Use::always, set_flash},
+        {"type_v", "-ctv, --cache-type-v", "TYPE", "f16", "type of stored values", Use::always, set_type_v},
+        {"fa", "-fa, --flash-attn", "MODE", "auto", "flash attention: on, off, auto", Use::always, set_flash},
         {"unpack", "--unpack", "MODE", "off", "weights as they are (off) or unpacked at load: f16, auto", Use::always,
          set_unpack},
         {"kernels", "--kernels", "WHOSE", "ours", "the CPU's matrix products, attention and summaries: ours, ggml",
          Use::always, set_kernels},
         {"cache", "--cache", "MODE", "auto",
          "K/V reuse: none, prefix, dual; auto: prefix for block-causal models, else none", Use::always, set_cache},
-        {"prompt", "-p,--n-prompt", "N", "32", "prompt tokens", Use::generation, set_prompt},
-        {"gen", "-n,--n-predict", "N", "224", "new tokens", Use::generation, set_predict},
+        {"prompt", "-p, --n-prompt", "N", "32", "prompt tokens", Use::generation, set_prompt},
+        {"gen", "-n, --n-predict", "N", "224", "new tokens", Use::generation, set_predict},
         {"steps", "--steps", "N", "64", "denoising steps in all; 0: one token a step", Use::generation, set_steps},
         {"block", "--block-length", "N", "32", "block length; 0: the model's", Use::generation, set_block},
         {"threshold", "--threshold", "P", "off", "write every position that sure; off: by schedule", Use::generation,
@@ -164,8 +158,8 @@ std::vector<std::string> split_list(const std::string & flag, const std::string 
     return parts;
 }
 
-std::vector<Case> expand(const std::vector<std::vector<std::string>> & values) {
-    std::vector<Case> cases(1);
+std::vector<Case> expand(const std::vector<std::vector<std::string>> & values, const Case & first) {
+    std::vector<Case> cases = {first};
     for (size_t i = 0; i < values.size(); i++) {
         std::vector<Case> longer;
         for (const Case & one : cases) {

@@ -12,6 +12,8 @@
 struct Case {
     std::vector<std::string> values; // as typed, one for each of parameters()
 
+    std::vector<std::string> rpc; // servers whose devices the model may use
+
     buoy::ModelParams    model;
     buoy::EngineParams   engine;
     buoy::GenerateParams generate;
@@ -27,7 +29,7 @@ struct Parameter {
     enum class Use { always, generation, forward };
 
     const char * column;
-    const char * flags; // as CLI11 wants them
+    const char * flags; // as FlagTable wants them
     const char * type;
     const char * values; // default, comma-separated like the flag; "" for none
     const char * help;
@@ -42,5 +44,6 @@ size_t parameter_index(const std::string & column);
 // "a,b,c" into its parts; throws buoy::Error where one is empty.
 std::vector<std::string> split_list(const std::string & flag, const std::string & text);
 
-// Every combination of the values, the last parameter fastest. A parameter without values is not applied.
-std::vector<Case> expand(const std::vector<std::vector<std::string>> & values);
+// Every combination of the values on top of what the first case has, the last parameter fastest. A parameter without values is not
+// applied.
+std::vector<Case> expand(const std::vector<std::vector<std::string>> & values, const Case & first);

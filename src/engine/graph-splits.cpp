@@ -13,18 +13,17 @@ void count_node(std::vector<GraphSplit> & splits, const std::string & device) {
     splits.back().n_nodes++;
 }
 
-// Nothing is computed for them.
-bool is_view(const ggml_tensor * node) {
-    return node->op == GGML_OP_NONE || node->op == GGML_OP_VIEW || node->op == GGML_OP_RESHAPE ||
-           node->op == GGML_OP_PERMUTE || node->op == GGML_OP_TRANSPOSE;
-}
-
 std::string device_of(ggml_backend_buffer_t buffer) {
     ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(buffer));
     return device != nullptr ? ggml_backend_dev_name(device) : "CPU"; // ggml's plain host memory belongs to none
 }
 
 } // namespace
+
+bool is_view(const ggml_tensor * node) {
+    return node->op == GGML_OP_NONE || node->op == GGML_OP_VIEW || node->op == GGML_OP_RESHAPE ||
+           node->op == GGML_OP_PERMUTE || node->op == GGML_OP_TRANSPOSE;
+}
 
 std::vector<GraphSplit> read_splits(ggml_backend_sched_t sched, ggml_cgraph * graph) {
     std::vector<GraphSplit> splits;

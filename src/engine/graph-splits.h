@@ -10,6 +10,9 @@
 
 namespace buoy {
 
+// Nothing is computed for them.
+bool is_view(const ggml_tensor * node);
+
 // How a scheduler that has allocated the graph divided it.
 std::vector<GraphSplit> read_splits(ggml_backend_sched_t sched, ggml_cgraph * graph);
 

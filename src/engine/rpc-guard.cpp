@@ -48,11 +48,14 @@ std::string without_place(const std::string & message) {
     return text;
 }
 
-// One line that names the server, if it can be told which one it was.
-[[noreturn]] void fail_lost(const std::string & why) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // one that ends may still listen for a moment
+// One line that names the servers, if it can be told which they were.
+[[noreturn]] void fail_lost(const std::string & why, std::vector<std::string> endpoints = {}) {
+    if (endpoints.empty()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300)); // one that ends may still listen for a moment
+        endpoints = missing_servers();
+    }
     std::string names;
-    for (const std::string & endpoint : missing_servers()) {
+    for (const std::string & endpoint : endpoints) {
         names += (names.empty() ? " " : ", ") + in_quotes(endpoint);
     }
     fail_runtime(names.empty() ? "an RPC server" : "RPC server", names, ": lost: ", why);
@@ -163,6 +166,10 @@ void GuardedThread::run(std::function<void()> work) {
     }
     state_->changed.notify_all();
     watch(state_);
+    if (!looked_) { // what was short enough for nobody to look meanwhile
+        connections_.look();
+        looked_ = true;
+    }
 }
 
 void GuardedThread::watch(const std::shared_ptr<State> & state) {
@@ -174,6 +181,11 @@ void GuardedThread::watch(const std::shared_ptr<State> & state) {
         if (n_servers_lost != n_lost_before_) {
             lock.unlock();
             give_up("the connection broke");
+        }
+        connections_.look();
+        if (!connections_.silent().empty()) {
+            lock.unlock();
+            give_up("its machine no longer answers");
         }
         const std::unique_lock<std::recursive_mutex> at_gate(gate_->mutex, std::try_to_lock);
         if (!at_gate || gate_->n_passed != n_passed) {
@@ -201,7 +213,7 @@ void GuardedThread::give_up(const std::string & why) {
         const std::lock_guard<std::recursive_mutex> lock(gate_->mutex);
         gate_->closed = true;
     }
-    fail_lost(why);
+    fail_lost(why, connections_.lost());
 }
 
 } // namespace buoy

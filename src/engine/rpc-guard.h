@@ -1,6 +1,7 @@
 #pragma once
 
 #include "buoy/log.h"
+#include "engine/rpc-connections.h"
 
 #include <cstdint>
 #include <functional>
@@ -58,6 +59,8 @@ private:
     LogCallback            log_;
     std::shared_ptr<Gate>  gate_;
     std::shared_ptr<State> state_;
+    RpcConnections         connections_;
+    bool                   looked_ = false;
     int64_t                n_lost_before_;
 };
 

@@ -3,19 +3,17 @@
 #include "engine/rpc-server.h"
 
 #include "buoy/error.h"
+#include "engine/rpc-address.h"
 #include "io/printable.h"
-#include "model/devices.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include <fcntl.h>
 #include <ggml-rpc.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -90,25 +88,9 @@ private:
 
 // Closed, with errno saying why, where nobody listens.
 Socket connect_to_server(const std::string & endpoint) {
-    const size_t colon = endpoint.rfind(':');
-    if (colon == std::string::npos || colon == 0 || colon + 1 == endpoint.size()) {
-        fail("RPC server ", in_quotes(endpoint), ": expected host:port");
-    }
-    const std::string port = endpoint.substr(colon + 1);
-    if (port.find_first_not_of("0123456789") != std::string::npos || port.size() > 5 || std::stoi(port) > 65535) {
-        fail("RPC server ", in_quotes(endpoint), ": expected a port up to 65535, found ", in_quotes(port));
-    }
-    addrinfo   hints{};
-    addrinfo * found  = nullptr;
-    hints.ai_family   = AF_INET; // as ggml connects
-    hints.ai_socktype = SOCK_STREAM;
-    const int error   = getaddrinfo(endpoint.substr(0, colon).c_str(), port.c_str(), &hints, &found);
-    if (error != 0) {
-        fail("RPC server ", in_quotes(endpoint), ": ", gai_strerror(error));
-    }
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-    int                                                      reason = ECONNREFUSED;
-    for (const addrinfo * address = found; address != nullptr; address = address->ai_next) {
+    const Addresses found  = resolve_server(endpoint);
+    int             reason = ECONNREFUSED;
+    for (const addrinfo * address = found.get(); address != nullptr; address = address->ai_next) {
         Socket server(socket(address->ai_family, address->ai_socktype, address->ai_protocol));
         if (server.is_open() && server.connect_to(*address)) {
             return server;
@@ -151,12 +133,8 @@ void check_server(const std::string & endpoint) {
 
 std::vector<std::string> missing_servers() {
     std::vector<std::string> missing;
-    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
-        ggml_backend_dev_t device = ggml_backend_dev_get(i);
-        // a server's devices are described by its address
-        const std::string endpoint = is_rpc(device) ? ggml_backend_dev_description(device) : "";
-        const bool        known    = std::find(missing.begin(), missing.end(), endpoint) != missing.end();
-        if (!endpoint.empty() && !known && !connect_to_server(endpoint).is_open() && errno != ETIMEDOUT) {
+    for (const std::string & endpoint : known_servers()) {
+        if (!connect_to_server(endpoint).is_open() && errno != ETIMEDOUT) {
             missing.push_back(endpoint);
         }
     }

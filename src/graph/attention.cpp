@@ -41,7 +41,7 @@ ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q, const KeysValues & k
 
 ggml_tensor * Graph::attention_pattern(int32_t il, ggml_tensor * q, ggml_tensor * k, bool shown) {
     ggml_context * ctx = ctx_.get();
-    if (model_.placement().device(il) != model_.placement().cpu()) {
+    if (model_.attention_device(il) != model_.placement().cpu()) {
         // GPUs copy strided keys to scratch of their own, and don't take quantised ones at all
         k = ggml_is_quantized(k->type) ? ggml_cast(ctx, k, GGML_TYPE_F32) : ggml_cont(ctx, k);
     }

@@ -13,7 +13,7 @@ bool GraphKey::is_edited(int32_t layer) const { return std::binary_search(edited
 bool GraphKey::is_probed(int32_t layer) const { return std::binary_search(probed.begin(), probed.end(), layer); }
 
 ggml_tensor * Graph::edit_mask(int32_t il) {
-    const auto device = [&](int32_t layer) { return model_.placement().device(layer); };
+    const auto device = [&](int32_t layer) { return model_.attention_device(layer); };
     for (const EditNode & node : edits_) {
         if (device(node.layer) == device(il)) {
             return node.mask;
@@ -39,7 +39,7 @@ ggml_tensor * Graph::edited_pattern(int32_t il, ggml_tensor * scores) {
         expand_last(node.received);
     }
     ggml_tensor * edited = scores;
-    if (node.received != nullptr && model_.placement().device(il) != model_.placement().cpu()) {
+    if (node.received != nullptr && model_.attention_device(il) != model_.placement().cpu()) {
         // GPUs reorder what does not depend on each other, and the mask is written once `received` is there
         edited = ggml_add(ctx_.get(), scores, ggml_scale(ctx_.get(), node.received, 0.0f));
     }

@@ -88,7 +88,10 @@ int64_t Graph::tile_rows(int64_t n) const {
     constexpr int64_t tile = 64, worth_it = 10;
     const bool        quantised =
         key_.kv == KvUse::store && (ggml_is_quantized(store_->k(0)->type) || ggml_is_quantized(store_->v(0)->type));
-    const bool flash = std::find(flash_.begin(), flash_.end(), true) != flash_.end();
+    bool flash = false;
+    for (int32_t il = 0; il < hp_.n_layer; il++) {
+        flash = flash || (flash_[static_cast<size_t>(il)] && model_.attention_device(il) == model_.placement().cpu());
+    }
     return flash && !model_.use_kernels() && !quantised && n >= worth_it && n < tile ? tile : n;
 }
 

@@ -81,15 +81,14 @@ std::string Model::placement_text() const {
     for (ggml_backend_dev_t device : placement_.devices()) {
         int32_t n_layers = 0;
         for (int32_t il = 0; il < hparams_.n_layer; il++) {
-            n_layers += placement_.device(il) == device ? 1 : 0;
+            n_layers += attention_device(il) == device ? 1 : 0;
         }
         size_t n_bytes = 0;
         for (const ggml_tensor * tensor : memory_.tensors) {
             n_bytes += device_of(tensor) == device ? ggml_nbytes(tensor) : 0;
         }
-        text +=
-            concat(device == placement_.devices()[0] ? " " : ", ", ggml_backend_dev_name(device), " ", n_layers,
-                   placement_.device(hparams_.n_layer) == device ? " and the head" : "", " (", size_text(n_bytes), ")");
+        text += concat(device == placement_.devices()[0] ? " " : ", ", ggml_backend_dev_name(device), " ", n_layers,
+                       device_of(weights_.output.w) == device ? " and the head" : "", " (", size_text(n_bytes), ")");
     }
     return text;
 }

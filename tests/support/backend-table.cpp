@@ -53,17 +53,6 @@ std::string OpUse::text() const {
     return out;
 }
 
-bool computes(const ggml_tensor * node) {
-    switch (node->op) {
-        case GGML_OP_NONE:
-        case GGML_OP_RESHAPE:
-        case GGML_OP_VIEW:
-        case GGML_OP_PERMUTE:
-        case GGML_OP_TRANSPOSE: return false;
-        default: return true;
-    }
-}
-
 namespace {
 
 std::string type(const char * key, const ggml_tensor * tensor) {

@@ -18,8 +18,6 @@ struct OpUse {
     std::string text() const;
 };
 
-// Whether the node computes anything; views don't.
-bool  computes(const ggml_tensor * node);
 OpUse op_use(const ggml_tensor * node);
 
 // What `test-backend-ops support` of the pinned tree said on a machine with that backend (docs/ops/NAME.csv).

@@ -20,4 +20,12 @@ std::unique_ptr<Engine> random_engine(const RandomModel & model, const EnginePar
 // n ids below the limit, the same for the same seed.
 std::vector<int32_t> random_tokens(size_t n, int32_t limit, uint32_t seed = 1);
 
+// With three layers, and heads that share keys where the architecture lets them.
+RandomModel small_model(const std::string & arch, int32_t block_length = 0);
+
+std::vector<int32_t> range(int32_t first, int32_t last); // without the last
+
+// Tokens [first, last) at their positions, stored.
+ForwardRequest stored_part(const std::vector<int32_t> & tokens, int32_t first, int32_t last);
+
 } // namespace buoy::test

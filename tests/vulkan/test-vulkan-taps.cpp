@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 
 #include <limits>
-#include <numeric>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -16,32 +15,10 @@ namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
-RandomModel model_of(const std::string & arch, int32_t block_length = 0) {
-    RandomModel model;
-    model.arch         = arch;
-    model.n_layer      = 2;
-    model.n_head_kv    = arch == "llada" ? 4 : 2;
-    model.block_length = block_length;
-    return model;
-}
-
-std::vector<int32_t> range(int32_t first, int32_t last) {
-    std::vector<int32_t> numbers(static_cast<size_t>(last - first));
-    std::iota(numbers.begin(), numbers.end(), first);
-    return numbers;
-}
-
-ForwardRequest stored(const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
-    ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
-    request.positions      = range(first, last);
-    request.kv             = KvUse::store;
-    return request;
-}
-
 // Of the first layer and of the last, which drops rows that nobody asked for.
 std::vector<TapPoint> every_tap() {
     std::vector<TapPoint> taps;
-    for (int32_t layer : {0, 1}) {
+    for (int32_t layer : {0, 2}) {
         for (Tap tap : {Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
             taps.push_back({tap, layer});
         }
@@ -63,7 +40,7 @@ EngineParams with_flash(EngineParams params) {
 } // namespace
 
 TEST_CASE("every tap and reduction of whole passes") {
-    for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
+    for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
         const std::string path = random_gguf(model);
         for (const EngineParams & params : {exact_params(), with_flash(exact_params())}) {
@@ -86,11 +63,11 @@ TEST_CASE("taps of a part against stored keys and values") {
     EngineParams f16    = exact_params();
     f16.type_k = f16.type_v = KvType::f16;
     for (const EngineParams & params : {exact_params(), f16}) {
-        const Devices on = on_both(random_gguf(model_of("llada")), params);
-        on.cpu->forward(stored(tokens, 0, 50));
-        on.vulkan->forward(stored(tokens, 0, 50));
+        const Devices on = on_both(random_gguf(small_model("llada")), params);
+        on.cpu->forward(stored_part(tokens, 0, 50));
+        on.vulkan->forward(stored_part(tokens, 0, 50));
         for (const auto & [first, last] : {std::pair(16, 50), std::pair(16, 24)}) {
-            ForwardRequest part = stored(tokens, first, last);
+            ForwardRequest part = stored_part(tokens, first, last);
             part.selection      = chosen;
             check_taps(on, part, every_tap());
         }
@@ -100,7 +77,7 @@ TEST_CASE("taps of a part against stored keys and values") {
 TEST_CASE("taps of two streams") {
     EngineParams params = exact_params();
     params.n_streams    = 2;
-    const Devices  on   = on_both(random_gguf(model_of("llada")), params);
+    const Devices  on   = on_both(random_gguf(small_model("llada")), params);
     ForwardRequest both = whole_request(random_tokens(23, 256, 1));
     const auto     un   = random_tokens(23, 256, 2);
     both.tokens.insert(both.tokens.end(), un.begin(), un.end());
@@ -114,7 +91,7 @@ TEST_CASE("taps of two streams") {
 }
 
 TEST_CASE("edited layers") {
-    for (const RandomModel & model : {model_of("llada"), model_of("qwen3", 4)}) {
+    for (const RandomModel & model : {small_model("llada"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
         for (const EngineParams & params : {exact_params(), with_flash(exact_params())}) {
             const Devices on = on_both(random_gguf(model), params);
@@ -122,10 +99,10 @@ TEST_CASE("edited layers") {
                 ForwardRequest request = whole_request(random_tokens(23, 256));
                 request.kv             = kv;
                 request.selection      = whole;
-                request.edits          = {{0, {}, {}, {2, 3}, -inf}, {1, {}, {}, {1}, 3.0f}};
+                request.edits          = {{0, {}, {}, {2, 3}, -inf}, {2, {}, {}, {1}, 3.0f}};
                 check_taps(on, request, every_tap());
                 check_logits(on, request);
-                request.edits.push_back({1, {1, 3}, {5, 6}, {2, 3, 4}, -1.5f}); // heads differ
+                request.edits.push_back({2, {1, 3}, {5, 6}, {2, 3, 4}, -1.5f}); // heads differ
                 check_taps(on, request, every_tap());
                 check_logits(on, request);
             }
@@ -134,9 +111,9 @@ TEST_CASE("edited layers") {
 }
 
 TEST_CASE("edits that the unedited pattern decides on") {
-    const Devices  on      = on_both(random_gguf(model_of("llada")), exact_params());
+    const Devices  on      = on_both(random_gguf(small_model("llada")), exact_params());
     ForwardRequest request = whole_request(random_tokens(23, 256));
-    request.probed         = {0, 1};
+    request.probed         = {0, 2};
     request.probe          = [](int32_t layer, const std::vector<int32_t> & keys, const float * received) {
         const bool seen = std::all_of(received, received + keys.size(), [](float share) { return share > 0.0f; });
         return std::vector<AttentionEdit>{{layer, {0, 1}, {}, {keys[seen ? 3 : 0]}, -inf}};

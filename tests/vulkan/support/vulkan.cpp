@@ -2,6 +2,7 @@
 
 #include "buoy/device.h"
 #include "engine/ggml-engine.h"
+#include "engine/graph-splits.h"
 #include "support/oracle.h"
 
 #include <doctest/doctest.h>
@@ -22,17 +23,6 @@ std::unique_ptr<Engine> load_on(const std::string & device, const std::string & 
     model.devices      = {device};
     model.n_gpu_layers = device == device_name ? 1000 : 0;
     return load_engine(model, params);
-}
-
-bool computes(const ggml_tensor * node) {
-    switch (node->op) {
-        case GGML_OP_NONE:
-        case GGML_OP_RESHAPE:
-        case GGML_OP_VIEW:
-        case GGML_OP_PERMUTE:
-        case GGML_OP_TRANSPOSE: return false;
-        default: return true;
-    }
 }
 
 void check_same(const Seen & actual, const Seen & expected, double diff_max) {
@@ -69,7 +59,7 @@ std::vector<std::string> fallen_back(Engine & engine, const ForwardRequest & req
     auto &                ours = dynamic_cast<GgmlEngine &>(engine);
     std::set<std::string> names;
     ours.watch([&](const ggml_tensor * node, bool) {
-        if (computes(node)) {
+        if (!is_view(node)) {
             const auto device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(node->buffer));
             if (device == nullptr || std::string(ggml_backend_dev_name(device)) != device_name) {
                 names.insert(std::string(ggml_op_desc(node)) + " " + node->name);

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <netdb.h>
+
+namespace buoy {
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+// Where "host:port" is. Throws Error where it is neither that nor known.
+Addresses resolve_server(const std::string & endpoint);
+
+// The RPC servers whose devices this process knows, "host:port" each.
+std::vector<std::string> known_servers();
+
+} // namespace buoy
