@@ -33,9 +33,10 @@ struct Pair {
 Pair load_pair(const RandomModel & model, const EngineParams & params) {
     ModelParams where;
     where.path = random_gguf(model);
-    // activations rounded to 8 bits amplify the order of sums, so quantised weights need the same kernels on both sides;
-    // test-kernel-engine.cpp has ours
+    // activations rounded to 8 bits amplify the order of sums, so quantised weights need the same kernels on both sides: not ours
+    // (test-kernel-engine.cpp has them), and not those of repacked layouts, which a tied head has only here
     where.use_kernels = model.type == "f32";
+    where.use_repack  = model.type == "f32";
     return {load_engine(where, params), load_llama_engine(where, params)};
 }
 

@@ -197,7 +197,7 @@ TEST_CASE("connections are found among the process's own, and asked for signs of
     RpcConnections  connections;
     connections.look();
     CHECK(connections.lost().empty());
-    const auto port = static_cast<uint16_t>(std::stoi(server.endpoint().substr(server.endpoint().find(':') + 1)));
+    const auto port    = static_cast<uint16_t>(std::stoi(server.endpoint().substr(server.endpoint().find(':') + 1)));
     int        n_asked = 0;
     for (int fd = 0; fd < 1024; fd++) {
         sockaddr_in peer{};

@@ -418,8 +418,8 @@ TEST_CASE("the benchmark runs there, too") {
     const RpcServer server;
     ProgramSpec     spec;
     spec.name = "llama-diffusion-bench";
-    spec.args = {"-m", random_gguf({}),    "-r",   "1",     "-t",  "1",    "-p",    "4",     "-n",    "16",
-                 "-o", "jsonl",            "-ngl", "all,0", "--rpc", server.endpoint()};
+    spec.args = {"-m",    random_gguf({}),  "-r", "1", "-t", "1", "-p", "4", "-n", "16", "-o", "jsonl", "-ngl", "all,0",
+                 "--rpc", server.endpoint()};
     const ProgramResult result = run_program(spec);
     CHECK(result.code == 0);
     CHECK(std::count(result.out.begin(), result.out.end(), '\n') == 2);
