@@ -48,5 +48,5 @@ if ldd "$cli" | grep -q 'libcuda\.so'; then
     die "$cli needs libcuda.so.1, so it would not start without a driver"
 fi
 "$cli" --list-devices
-"$cli" -m buoy-mdm -p "Once upon a time" -n 8 --seed 1 -ngl 0
+"$cli" -m buoy-mdm -p "Tell a story about Mira and a fox." -n 16 --seed 1 -ngl 0
 say "CUDA: compiled, linked and started"

@@ -9,9 +9,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <thread>

@@ -68,12 +68,23 @@ TEST_CASE("checkpoints of every architecture equal the authors' numbers") {
         MESSAGE("skipped: no shared/ directory beside the repository");
         return;
     }
-    for (const char * name : {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2",
-                              "qwen3-tied", "sdar", "fast-dllm-v2", "llada2-moe", "llada21-moe", "llada-moe", "rnd1"}) {
-        CAPTURE(std::string(name));
-        const Oracle  oracle(name);
-        const Devices on = on_both(converted_oracle(name, "f32"), exact_params());
+    for (const std::string name :
+         {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied", "sdar",
+          "fast-dllm-v2", "llada2-moe", "llada21-moe", "llada-moe", "rnd1"}) {
+        CAPTURE(name);
+        const Oracle               oracle(name);
+        const Devices              on       = on_both(converted_oracle(name, "f32"), exact_params());
+        const auto                 n_vocab  = static_cast<size_t>(on.cpu->info().n_vocab);
+        const std::vector<float> & expected = oracle.floats("logits");
+        check_one_split(*on.vulkan, "Vulkan0");
+        on.vulkan->kv_truncate(0);
+        const bool experts = name == "rnd1" || name.find("moe") != std::string::npos;
+        if (!is_exact() && experts) { // rounded, a token may be sent to another expert
+            CHECK(count_far(on.vulkan->forward(oracle.request()).logits, expected, n_vocab) * 5 <=
+                  expected.size() / n_vocab);
+            continue;
+        }
         check_passes(on, oracle.request());
-        CHECK(nmse(on.vulkan->forward(oracle.request()).logits, oracle.floats("logits")) <= logits_nmse_max);
+        CHECK(count_far(on.vulkan->forward(oracle.request()).logits, expected, n_vocab) == 0);
     }
 }

@@ -27,8 +27,9 @@ TEST_CASE("every decoding mode writes the same text") {
     EngineParams      engine = exact_params();
     engine.n_ctx             = 128;
     const Devices on         = on_both(path, engine);
-    for (const Algorithm algorithm : {Algorithm::origin, Algorithm::entropy, Algorithm::margin, Algorithm::random,
-                                      Algorithm::confidence, Algorithm::eb, Algorithm::sequential}) {
+    for (const Algorithm algorithm :
+         {Algorithm::origin, Algorithm::entropy, Algorithm::margin, Algorithm::random, Algorithm::confidence,
+          Algorithm::pc, Algorithm::pc_linear, Algorithm::eb, Algorithm::sequential}) {
         CAPTURE(algorithm_name(algorithm));
         GenerateParams params = plain_params();
         params.algorithm      = algorithm;
@@ -37,12 +38,9 @@ TEST_CASE("every decoding mode writes the same text") {
             params.eps   = 1e-3f;
             params.steps = 12;
         }
+        params.pc_table = {1000, {{5, 20}, {7, 100}}};
         check_text(on, vocab, params);
     }
-    GenerateParams pc     = plain_params();
-    pc.algorithm          = Algorithm::pc;
-    pc.pc_table           = {1000, {{5, 20}, {7, 100}}};
-    pc.block_length       = 8;
     GenerateParams factor = plain_params();
     factor.factor         = 1.0f;
     factor.block_length   = 8;
@@ -53,8 +51,10 @@ TEST_CASE("every decoding mode writes the same text") {
     drawn.temperature     = 0.7f;
     drawn.top_k           = 20;
     drawn.top_p           = 0.95f;
+    drawn.min_p           = 0.01f;
+    drawn.alg_temp        = 0.5f;
     drawn.seed            = 7;
-    for (const GenerateParams & params : {pc, factor, eps, drawn}) {
+    for (const GenerateParams & params : {factor, eps, drawn}) {
         check_text(on, vocab, params);
     }
     for (const DiffusionCache cache : {DiffusionCache::none, DiffusionCache::prefix, DiffusionCache::dual}) {
@@ -65,7 +65,34 @@ TEST_CASE("every decoding mode writes the same text") {
         check_text(on, vocab, params);
         params.threshold = 0.9f;
         check_text(on, vocab, params);
+        params.cache_refresh = 3;
+        check_text(on, vocab, params);
     }
+}
+
+TEST_CASE("gaps inside a text are filled the same") {
+    const std::string path  = find_model(bundled_diffusion_model);
+    const Devices     on    = on_both(path, exact_params());
+    const Vocab       vocab = Vocab::load(path);
+    auto              given = vocab.encode("Mira had a red ball. She gave the ball to Sten.", true, false);
+    for (const size_t gap : {3, 4, 8}) {
+        given.at(gap) = on.cpu->info().traits.mask_id;
+    }
+    GenerateParams params;
+    params.n_predict = 0;
+    CHECK(generate(*on.vulkan, given, params).sequence == generate(*on.cpu, given, params).sequence);
+}
+
+TEST_CASE("autoregressive text is the same, greedy and drawn") {
+    const std::string path   = find_model(bundled_autoregressive_model);
+    const Vocab       vocab  = Vocab::load(path);
+    const Devices     on     = on_both(path, exact_params());
+    GenerateParams    params = plain_params();
+    check_text(on, vocab, params);
+    params.temperature = 0.7f;
+    params.top_k       = 20;
+    params.seed        = 3;
+    check_text(on, vocab, params);
 }
 
 TEST_CASE("guidance writes the same text") {
@@ -88,17 +115,25 @@ TEST_CASE("block-causal models write the same tokens") {
         RandomModel model;
         model.arch          = arch;
         model.n_head_kv     = 2;
+        model.block_length  = 8;
         const Devices on    = on_both(random_gguf(model), exact_params());
         const auto    given = random_tokens(13, 256);
+        const auto    check = [&](const GenerateParams & params) {
+            CHECK(generate(*on.vulkan, given, params).sequence == generate(*on.cpu, given, params).sequence);
+        };
         for (const DiffusionCache cache : {DiffusionCache::none, DiffusionCache::prefix, DiffusionCache::dual}) {
             CAPTURE(static_cast<int>(cache));
             GenerateParams params;
-            params.n_predict = 40;
+            params.n_predict = 16;
             params.cache     = cache;
-            CHECK(generate(*on.vulkan, given, params).sequence == generate(*on.cpu, given, params).sequence);
-            params.threshold      = 0.02f;
-            params.edit_threshold = 0.02f;
-            CHECK(generate(*on.vulkan, given, params).sequence == generate(*on.cpu, given, params).sequence);
+            check(params);
+            params.threshold = 0.02f;
+            if (arch == "fast-dllm-v2") {
+                params.sub_block_length = 4;
+            } else {
+                params.edit_threshold = 0.02f;
+            }
+            check(params);
         }
     }
 }
