@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 namespace {
@@ -113,6 +114,12 @@ void settle_devices(const DeviceOptions & o, buoy::ModelParams & model) {
         model.main_gpu = std::max(model.main_gpu, 0);
     } else if (o.split_mode == SplitMode::layer) {
         model.main_gpu = -1; // as llama.cpp has it
+    }
+}
+
+void settle_arithmetic(const buoy::EngineParams & engine) {
+    if (engine.flash == buoy::FlashAttention::off) {
+        setenv("GGML_VK_DISABLE_F16", "1", 0); // ggml's Vulkan backend has no other switch
     }
 }
 

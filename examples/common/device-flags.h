@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/model.h"
+#include "buoy/engine.h"
 #include "flags.h"
 
 #include <optional>
@@ -32,6 +32,9 @@ void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & 
 
 // What of the model's parameters several flags decide together.
 void settle_devices(const DeviceOptions & o, buoy::ModelParams & model);
+
+// Lets devices that are opened later compute in F32 where the exact path is asked for (-fa off).
+void settle_arithmetic(const buoy::EngineParams & engine);
 
 // For --list-devices.
 void print_devices();

@@ -149,7 +149,7 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
     Flag & flash = table.choice<FlashAttention>(
         "-fa, --flash-attn",
         {{"on", FlashAttention::on}, {"off", FlashAttention::off}, {"auto", FlashAttention::automatic}}, o.engine.flash,
-        "flash attention; off is exact");
+        "flash attention; off is exact, on Vulkan by products in F32 instead of F16");
     flash.with_env("LLAMA_ARG_FLASH_ATTN");
     also_takes(flash, o.engine.flash,
                {{"1", FlashAttention::on},
@@ -176,6 +176,7 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
 
 void settle(RunOptions & o) {
     settle_devices(o, o.model);
+    settle_arithmetic(o.engine);
     o.generate.seed = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
     if (!o.pc_table.empty()) {
         o.generate.pc_table = buoy::load_frequency_table(o.pc_table);

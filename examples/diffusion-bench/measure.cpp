@@ -1,6 +1,7 @@
 #include "measure.h"
 
 #include "buoy/device.h"
+#include "device-flags.h"
 #include "record.h"
 
 #include <algorithm>
@@ -179,6 +180,7 @@ Measurement measure(const Case & one, const MeasureParams & params) {
     engine_params.n_ctx     = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
     engine_params.n_streams = buoy::stream_count(one.generate);
 
+    settle_arithmetic(one.engine);
     if (!one.rpc.empty()) {
         buoy::add_rpc_servers(one.rpc);
     }
