@@ -72,7 +72,7 @@ TEST_CASE("F16 and Q8_0 files stay close to the reference") {
               1e-5);
         // rounding sends some tokens to other experts
         CHECK(nmse(load(name, "q8_0", exact_params())->forward(oracle.request()).logits, oracle.floats("logits")) <=
-              (oracle.has("router_logits") ? 0.2 : 1e-2));
+              (oracle.has("router_logits") ? 0.25 : 1e-2));
         CHECK(nmse(load(name, "f32", {})->forward(oracle.request()).logits, oracle.floats("logits")) <= 1e-5);
     }
 }

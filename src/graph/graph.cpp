@@ -197,7 +197,8 @@ ggml_tensor * Graph::rms_norm(ggml_tensor * x, ggml_tensor * weight) {
 
 // One row alone is bound by reading the weights: there ggml's dot products are as good.
 bool Graph::is_packed(const ggml_tensor * w, const ggml_tensor * x) const {
-    return model_.use_packed() && x->ne[1] > 1 && can_mul_packed(w->type, w->ne[0]);
+    return model_.use_packed() && x->ne[1] > 1 && can_mul_packed(w->type, w->ne[0]) &&
+           ggml_backend_buffer_is_host(w->buffer);
 }
 
 ggml_tensor * Graph::packed(ggml_tensor * x) {

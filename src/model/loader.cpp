@@ -6,6 +6,7 @@
 #include "model/unpack.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace buoy {
 
@@ -206,9 +207,13 @@ void load_expert_layer(WeightLoader & loader, const HParams & hp, int32_t il, La
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const std::string & name, const ggml_tensor * like,
                                                        WeightUse use, int32_t il) const {
     const bool for_kernels = use_packed_ && use == WeightUse::matmul && can_mul_packed(like->type, like->ne[0]);
-    const bool repack      = use_repack_ && (use == WeightUse::matmul || use == WeightUse::experts) && !for_kernels;
+    const bool repack      = use_repack_ && (use == WeightUse::matmul || use == WeightUse::experts);
     const auto candidates  = placement_.buffer_types(name, il, repack);
     for (const auto & [device, buft] : candidates) {
+        // our kernels read weights as the file has them, and are faster than all of ggml's but those for matrix units
+        if (for_kernels && !ggml_backend_buft_is_host(buft) && std::strcmp(ggml_backend_buft_name(buft), "AMX") != 0) {
+            continue;
+        }
         ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
         ggml_tensor *    w  = ggml_dup_tensor(ctx.get(), like);
         ggml_tensor *    op = sample_op(ctx.get(), w, use);
