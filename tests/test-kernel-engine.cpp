@@ -32,6 +32,7 @@ std::unique_ptr<Engine> load(const std::string & path, bool use_kernels, const E
     ModelParams where;
     where.path        = path;
     where.use_kernels = use_kernels;
+    where.use_repack  = !use_kernels; // or ggml's layout for matrix units comes first
     return load_engine(where, params);
 }
 
@@ -70,8 +71,10 @@ TEST_CASE("quantised products lose no more than ggml's") {
         CAPTURE(std::string(type));
         ModelParams where;
         where.path        = random_gguf(model_of("dream", type));
+        where.use_repack  = false; // or ggml's layout for matrix units comes first
         const auto ours   = load_engine(where, exact_params());
         where.use_kernels = false;
+        where.use_repack  = true;
         const auto theirs = load_engine(where, exact_params());
         where.unpack      = Unpack::f16;
         const auto exact  = load_engine(where, exact_params());

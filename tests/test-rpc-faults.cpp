@@ -194,7 +194,7 @@ TEST_CASE("connections are found among the process's own, and asked for signs of
     }
     const RpcServer server;
     const auto      engine = load_engine(model_on(server), exact_alone());
-    RpcConnections  connections;
+    RpcConnections  connections({server.endpoint()});
     connections.look();
     CHECK(connections.lost().empty());
     const auto port    = static_cast<uint16_t>(std::stoi(server.endpoint().substr(server.endpoint().find(':') + 1)));

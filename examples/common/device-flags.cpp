@@ -62,7 +62,7 @@ void add_layers_flag(FlagTable & table, buoy::ModelParams & model) {
             },
             layers_help)
         .with_default("auto")
-        .with_env("LLAMA_ARG_N_GPU_LAYERS");
+        .with_env(layers_env);
 }
 
 void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & model) {
@@ -118,8 +118,10 @@ void settle_devices(const DeviceOptions & o, buoy::ModelParams & model) {
 }
 
 void settle_arithmetic(const buoy::EngineParams & engine) {
-    if (engine.flash == buoy::FlashAttention::off) {
-        setenv("GGML_VK_DISABLE_F16", "1", 0); // ggml's Vulkan backend has no other switch
+    if (engine.flash == buoy::FlashAttention::off) { // ggml's Vulkan backend has no other switches
+        for (const char * name : {"GGML_VK_DISABLE_F16", "GGML_VK_DISABLE_COOPMAT", "GGML_VK_DISABLE_COOPMAT2"}) {
+            setenv(name, "1", 0);
+        }
     }
 }
 

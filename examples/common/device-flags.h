@@ -18,6 +18,7 @@ struct DeviceOptions {
 };
 
 constexpr const char * layers_flag = "-ngl, --gpu-layers, --n-gpu-layers";
+constexpr const char * layers_env  = "LLAMA_ARG_N_GPU_LAYERS";
 constexpr const char * layers_help =
     "layers to put on GPUs, counted from the last; the head counts as one; all; auto: as many as fit";
 

@@ -52,7 +52,9 @@ const Names<buoy::TapReduce> attn_names = {{"none", buoy::TapReduce::none},
 const Names<buoy::Unpack> unpack_names = {
     {"off", buoy::Unpack::off}, {"f16", buoy::Unpack::f16}, {"auto", buoy::Unpack::automatic}};
 
-const Names<bool> kernel_names = {{"ours", true}, {"ggml", false}};
+enum class Kernels { automatic, ours, ggml };
+
+const Names<Kernels> kernel_names = {{"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
 
 void set_prompt(Case & one, const std::string & v) { one.n_prompt = parse_number("-p", v, 0, tokens_max); }
 void set_predict(Case & one, const std::string & v) { one.generate.n_predict = parse_number("-n", v, 1, tokens_max); }
@@ -76,7 +78,9 @@ void set_type_v(Case & one, const std::string & v) { one.engine.type_v = parse_n
 void set_flash(Case & one, const std::string & v) { one.engine.flash = parse_name("-fa", v, flash_names); }
 void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, unpack_names); }
 void set_kernels(Case & one, const std::string & v) {
-    one.model.use_kernels = parse_name("--kernels", v, kernel_names);
+    const Kernels whose   = parse_name("--kernels", v, kernel_names);
+    one.model.use_kernels = whose != Kernels::ggml;
+    one.model.use_repack  = whose != Kernels::ours;
 }
 void set_temperature(Case & one, const std::string & v) {
     one.generate.temperature = parse_number("--temp", v, 0.0f, 100.0f);
@@ -115,7 +119,10 @@ const std::vector<Parameter> & parameters() {
         {"fa", "-fa, --flash-attn", "MODE", "auto", "flash attention: on, off, auto", Use::always, set_flash},
         {"unpack", "--unpack", "MODE", "off", "weights as they are (off) or unpacked at load: f16, auto", Use::always,
          set_unpack},
-        {"kernels", "--kernels", "WHOSE", "ours", "the CPU's matrix products, attention and summaries: ours, ggml",
+        {"kernels", "--kernels", "WHOSE", "auto",
+         "the CPU's matrix products, attention and summaries: ours, with weights as they are, or ggml's; auto: ours "
+         "but "
+         "where ggml's are faster",
          Use::always, set_kernels},
         {"cache", "--cache", "MODE", "auto",
          "K/V reuse: none, prefix, dual; auto: prefix for block-causal models, else none", Use::always, set_cache},

@@ -25,14 +25,30 @@ std::string tap_name(Tap tap, int32_t layer) {
 
 namespace {
 
-bool has_rpc_devices() {
+// That the model may have weights on.
+std::vector<std::string> servers_of(const ModelParams & model) {
     load_backends();
-    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
-        if (is_rpc(ggml_backend_dev_get(i))) {
-            return true;
+    std::vector<ggml_backend_dev_t> devices = choose_gpus(model);
+    for (const TensorOverride & override : model.overrides) {
+        devices.push_back(find_device("--override-tensor", override.device));
+    }
+    std::vector<std::string> servers;
+    for (ggml_backend_dev_t device : devices) {
+        if (is_rpc(device)) {
+            servers.emplace_back(
+                ggml_backend_dev_description(device)); // a server's devices are described by its address
         }
     }
-    return false;
+    return servers;
+}
+
+std::unique_ptr<Engine> load_there(const RemoteEngine::Load & load, const ModelParams & model,
+                                   const EngineParams & params) {
+    const std::vector<std::string> servers = servers_of(model);
+    if (servers.empty()) {
+        return load(model, params);
+    }
+    return std::make_unique<RemoteEngine>(load, servers, model, params);
 }
 
 std::unique_ptr<Engine> load_here(const ModelParams & model, const EngineParams & params) {
@@ -56,17 +72,11 @@ std::unique_ptr<Engine> load_llama_here(const ModelParams & model, const EngineP
 } // namespace
 
 std::unique_ptr<Engine> load_engine(const ModelParams & model, const EngineParams & params) {
-    if (has_rpc_devices()) {
-        return std::make_unique<RemoteEngine>(load_here, model, params);
-    }
-    return load_here(model, params);
+    return load_there(load_here, model, params);
 }
 
 std::unique_ptr<Engine> load_llama_engine(const ModelParams & model, const EngineParams & params) {
-    if (has_rpc_devices()) {
-        return std::make_unique<RemoteEngine>(load_llama_here, model, params);
-    }
-    return load_llama_here(model, params);
+    return load_there(load_llama_here, model, params);
 }
 
 } // namespace buoy

@@ -6,7 +6,9 @@ namespace buoy {
 
 // Work refers to nothing that ends with the call: the thread may outlive it.
 
-RemoteEngine::RemoteEngine(const Load & load, ModelParams model, const EngineParams & params) : thread_(model.log) {
+RemoteEngine::RemoteEngine(const Load & load, const std::vector<std::string> & servers, ModelParams model,
+                           const EngineParams & params)
+    : thread_(servers, model.log) {
     model.log         = thread_.gated(model.log);
     model.progress    = thread_.gated(model.progress);
     const auto loaded = std::make_shared<std::unique_ptr<Engine>>();

@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace buoy {
 
@@ -14,7 +16,8 @@ class RemoteEngine : public Engine {
 public:
     using Load = std::function<std::unique_ptr<Engine>(const ModelParams &, const EngineParams &)>;
 
-    RemoteEngine(const Load & load, ModelParams model, const EngineParams & params);
+    RemoteEngine(const Load & load, const std::vector<std::string> & servers, ModelParams model,
+                 const EngineParams & params);
     ~RemoteEngine() override;
 
     const ModelInfo &         info() const override { return engine_->info(); }

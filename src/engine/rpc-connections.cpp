@@ -15,11 +15,10 @@ namespace buoy {
 
 namespace {
 
-// Together they tell a lost machine within 8 s.
+constexpr int unheard_s   = 7; // without a word from the other machine, to be lost
 constexpr int ask_after_s = 2; // of silence
 constexpr int ask_every_s = 2;
-constexpr int n_asked     = 3;
-constexpr int unheard_s   = ask_after_s + n_asked * ask_every_s; // what is sent and not acknowledged that long
+constexpr int n_asked     = 3; // then the system ends the connection itself
 
 std::optional<sockaddr_in> peer_of(int fd) {
     sockaddr_in peer{};
@@ -60,14 +59,18 @@ void ask_for_life(int fd) {
 #endif
 }
 
-// The system asks only while nothing is under way, and repeats what is for a quarter of an hour. TCP_USER_TIMEOUT would shorten
-// that, but also ends connections to a machine that answers and has no room just now.
+// The system asks only while nothing is under way, and repeats what is, or asks for room, for a quarter of an hour. TCP_USER_TIMEOUT
+// would shorten that, but also ends connections to a machine that answers and has no room just now.
 bool is_silent(int fd) {
 #ifdef __linux__
     tcp_info  info{};
     socklen_t size = sizeof(info);
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked > 0 &&
-           info.tcpi_retransmits > 0 && info.tcpi_last_ack_recv > unheard_s * 1000U;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+        return false;
+    }
+    const bool repeats = info.tcpi_unacked > 0 && info.tcpi_retransmits > 0;
+    const bool asks    = info.tcpi_probes > 1; // one may be under way
+    return (repeats || asks) && info.tcpi_last_ack_recv > unheard_s * 1000U;
 #else
     (void)fd; // the system ends the connection (TCP_RXT_CONNDROPTIME)
     return false;
@@ -82,25 +85,24 @@ bool has_ended(int fd) {
 
 } // namespace
 
-void RpcConnections::look() {
-    for (const std::string & endpoint : known_servers()) {
+RpcConnections::RpcConnections(const std::vector<std::string> & endpoints) {
+    for (const std::string & endpoint : endpoints) {
         try {
-            if (addresses_.find(endpoint) == addresses_.end()) {
-                addresses_.emplace(endpoint, resolve_server(endpoint));
-            }
-        } catch (const Error &) { // its name is not known any more; the connection will tell
-            addresses_.emplace(endpoint, Addresses(nullptr, &freeaddrinfo));
+            addresses_.emplace(endpoint, resolve_server(endpoint));
+        } catch (const Error &) { // who connects will tell
         }
     }
+}
+
+void RpcConnections::look() {
+    descriptors_.clear();
     std::error_code error;
-    for (const auto & entry : std::filesystem::directory_iterator("/dev/fd", error)) {
-        const int  fd   = parse_number<int>(entry.path().filename().string()).value_or(-1);
+    for (auto entry = std::filesystem::directory_iterator("/dev/fd", error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+        const int  fd   = parse_number<int>(entry->path().filename().string()).value_or(-1);
         const auto peer = peer_of(fd);
-        if (!peer) {
-            continue;
-        }
         for (const auto & [endpoint, addresses] : addresses_) {
-            if (is_among(*peer, addresses)) {
+            if (peer && is_among(*peer, addresses)) {
                 ask_for_life(fd);
                 descriptors_[endpoint] = fd;
             }
@@ -114,6 +116,14 @@ std::vector<std::string> RpcConnections::silent() const {
 
 std::vector<std::string> RpcConnections::lost() const {
     return those([](int fd) { return is_silent(fd) || has_ended(fd); });
+}
+
+void RpcConnections::end_silent() const {
+    for (const auto & [endpoint, fd] : descriptors_) {
+        if (is_silent(fd)) {
+            shutdown(fd, SHUT_RDWR);
+        }
+    }
 }
 
 std::vector<std::string> RpcConnections::those(bool (*are)(int fd)) const {

@@ -101,8 +101,8 @@ void GuardedThread::Gate::pass() {
     n_passed++;
 }
 
-GuardedThread::GuardedThread(LogCallback log)
-    : log_(std::move(log)), gate_(std::make_shared<Gate>()), state_(std::make_shared<State>()),
+GuardedThread::GuardedThread(const std::vector<std::string> & endpoints, LogCallback log)
+    : log_(std::move(log)), gate_(std::make_shared<Gate>()), state_(std::make_shared<State>()), connections_(endpoints),
       n_lost_before_(n_servers_lost) {
     guard_rpc();
     state_->thread = std::thread([state = state_, log = gated(log_)] {
@@ -166,9 +166,9 @@ void GuardedThread::run(std::function<void()> work) {
     }
     state_->changed.notify_all();
     watch(state_);
-    if (!looked_) { // what was short enough for nobody to look meanwhile
+    if (!connected_) {
         connections_.look();
-        looked_ = true;
+        connected_ = true;
     }
 }
 
@@ -178,33 +178,44 @@ void GuardedThread::watch(const std::shared_ptr<State> & state) {
     bool                         told      = false;
     std::unique_lock<std::mutex> lock(state->mutex);
     while (!state->changed.wait_for(lock, poll_interval, [&] { return !state->work; })) {
-        if (n_servers_lost != n_lost_before_) {
-            lock.unlock();
-            give_up("the connection broke");
+        lock.unlock(); // the work may end meanwhile
+        check_servers();
+        {
+            const std::unique_lock<std::recursive_mutex> at_gate(gate_->mutex, std::try_to_lock);
+            if (!at_gate || gate_->n_passed != n_passed) {
+                n_passed  = at_gate ? gate_->n_passed : n_passed;
+                last_sign = Clock::now();
+            }
         }
-        connections_.look();
-        if (!connections_.silent().empty()) {
-            lock.unlock();
-            give_up("its machine no longer answers");
-        }
-        const std::unique_lock<std::recursive_mutex> at_gate(gate_->mutex, std::try_to_lock);
-        if (!at_gate || gate_->n_passed != n_passed) {
-            n_passed  = at_gate ? gate_->n_passed : n_passed;
-            last_sign = Clock::now();
-        } else if (!told && Clock::now() - last_sign > long_silence) {
+        if (!told && Clock::now() - last_sign > long_silence) {
             told = true;
-            if (log_) {
-                log_(LogLevel::warn,
-                     concat("no answer from the RPC servers for ", long_silence.count(), " s, waiting"));
-            }
-            if (!missing_servers().empty()) {
-                lock.unlock();
-                give_up("nothing listens there any more");
-            }
+            tell_silence();
         }
+        lock.lock();
     }
     if (state->error) {
         std::rethrow_exception(std::exchange(state->error, nullptr));
+    }
+}
+
+void GuardedThread::check_servers() {
+    if (n_servers_lost != n_lost_before_) {
+        give_up("the connection broke");
+    }
+    if (!connected_) {
+        connections_.look();
+    }
+    if (!connections_.silent().empty()) {
+        give_up("its machine no longer answers");
+    }
+}
+
+void GuardedThread::tell_silence() {
+    if (log_) {
+        log_(LogLevel::warn, concat("no answer from the RPC servers for ", long_silence.count(), " s, waiting"));
+    }
+    if (!missing_servers().empty()) {
+        give_up("nothing listens there any more");
     }
 }
 
@@ -213,7 +224,15 @@ void GuardedThread::give_up(const std::string & why) {
         const std::lock_guard<std::recursive_mutex> lock(gate_->mutex);
         gate_->closed = true;
     }
-    fail_lost(why, connections_.lost());
+    const std::vector<std::string> lost = connections_.lost();
+    if (!connections_.silent().empty()) {
+        // ggml's thread sees the end now and not in a quarter of an hour, when other servers may be in use
+        connections_.end_silent();
+        for (int i = 0; i < 10 && n_servers_lost == n_lost_before_; i++) {
+            std::this_thread::sleep_for(poll_interval);
+        }
+    }
+    fail_lost(why, lost);
 }
 
 } // namespace buoy

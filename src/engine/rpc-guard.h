@@ -9,16 +9,17 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace buoy {
 
 // ggml's RPC backend ends the process when a server is lost. From now on it tells guarded threads instead.
 void guard_rpc();
 
-// A thread for calls that use RPC servers, because such a call may never come back.
+// A thread for calls that use these RPC servers, because such a call may never come back.
 class GuardedThread {
 public:
-    explicit GuardedThread(LogCallback log = {});
+    explicit GuardedThread(const std::vector<std::string> & endpoints, LogCallback log = {});
     ~GuardedThread();
     GuardedThread(const GuardedThread &)             = delete;
     GuardedThread & operator=(const GuardedThread &) = delete;
@@ -54,13 +55,15 @@ private:
 
     static void       work(const std::shared_ptr<State> & state);
     void              watch(const std::shared_ptr<State> & state);
+    void              check_servers();
+    void              tell_silence();
     [[noreturn]] void give_up(const std::string & why);
 
     LogCallback            log_;
     std::shared_ptr<Gate>  gate_;
     std::shared_ptr<State> state_;
     RpcConnections         connections_;
-    bool                   looked_ = false;
+    bool                   connected_ = false; // by the first work, for good
     int64_t                n_lost_before_;
 };
 

@@ -7,6 +7,8 @@
 
 #include <ggml-backend.h>
 
+#include <memory>
+
 namespace buoy {
 
 void add_rpc_servers(const std::vector<std::string> & endpoints) {
@@ -20,13 +22,12 @@ void add_rpc_servers(const std::vector<std::string> & endpoints) {
     auto * add_server = reinterpret_cast<AddServer>(found);
     for (const std::string & endpoint : endpoints) {
         check_server(endpoint);
-        GuardedThread().run([&] {
-            ggml_backend_reg_t server = add_server(endpoint.c_str());
-            if (server == nullptr) {
-                fail("RPC server ", in_quotes(endpoint), ": it has no devices");
-            }
-            ggml_backend_register(server);
-        });
+        const auto server = std::make_shared<ggml_backend_reg_t>(nullptr);
+        GuardedThread({endpoint}).run([=] { *server = add_server(endpoint.c_str()); });
+        if (*server == nullptr) {
+            fail("RPC server ", in_quotes(endpoint), ": it has no devices");
+        }
+        ggml_backend_register(*server);
     }
 }
 
@@ -41,7 +42,7 @@ std::vector<DeviceInfo> list_devices() {
         info.is_gpu           = is_gpu(device);
         const auto ask_memory = [&] { ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total); };
         if (is_rpc(device)) {
-            GuardedThread().run(ask_memory);
+            GuardedThread({info.description}).run(ask_memory); // its address
         } else {
             ask_memory();
         }

@@ -53,7 +53,12 @@ TEST_CASE("every type of stored keys and values") {
             const Devices  on             = on_both(random_gguf(wide_model("qwen3", "f32")), params);
             ForwardRequest request        = whole_request(random_tokens(40, 256));
             request.kv                    = KvUse::store;
-            check_logits(on, request);
+            if (type == KvType::q8_0) { // for which a CPU rounds queries to 8 bits, too
+                CHECK(fallen_back(*on.vulkan, request) == std::vector<std::string>{});
+                CHECK(nmse(on.vulkan->forward(request).logits, on.cpu->forward(request).logits) <= 1e-4);
+            } else {
+                check_logits(on, request);
+            }
         }
     }
 }
