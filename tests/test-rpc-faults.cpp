@@ -6,6 +6,7 @@
 #include "buoy/generate.h"
 #include "engine/rpc-connections.h"
 #include "support/cli.h"
+#include "support/oracle.h"
 #include "support/paths.h"
 #include "support/random-engine.h"
 #include "support/rpc-servers.h"
@@ -216,6 +217,22 @@ TEST_CASE("connections are found among the process's own, and asked for signs of
     }
     CHECK(connections.lost() == std::vector<std::string>{server.endpoint()});
     CHECK(connections.silent().empty());
+}
+
+TEST_CASE("an engine without servers does not mind one that is lost") {
+    if (!has_rpc_server()) {
+        return;
+    }
+    const RpcServer server;
+    ModelParams     model  = model_on(server);
+    const auto      far    = load_engine(model, exact_alone());
+    model.devices          = {"none"};
+    const auto     near    = load_engine(model, exact_alone());
+    ForwardRequest request = whole_request({1, 2, 3});
+    far->forward(request);
+    server.send(SIGKILL);
+    check_lost(server, [&] { far->forward(request); });
+    CHECK_FALSE(near->forward(request).logits.empty());
 }
 
 TEST_CASE("libllama's engine loses a server the same way") {
