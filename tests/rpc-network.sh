@@ -6,7 +6,7 @@ set -euo pipefail
 bin="$1"
 skip() { echo "skipped: $*"; exit 77; }
 [ -x "$bin/llama-rpc-server" ] || skip "this build has no llama-rpc-server"
-command -v ip ss >/dev/null || skip "no ip and ss (iproute2)"
+command -v ip >/dev/null && command -v ss >/dev/null || skip "no ip and ss (iproute2)"
 
 work="$(mktemp -d)"
 near="buoy-near-$$" far="buoy-far-$$" server="" client=""

@@ -96,8 +96,8 @@ TEST_CASE("cli attn: a model of libllama is recorded without further flags") {
     const Array a = read_array(all, attn_name(3, 1)), b = read_array(late, attn_name(3, 1));
     CHECK(a.shape == b.shape);
     REQUIRE(a.values.size() == b.values.size());
-    for (size_t i = 0; i < a.values.size();
-         i++) { // libllama fuses operations that nobody looks at: the last bit of F16
+    // libllama fuses operations that nobody looks at: the last bit of F16
+    for (size_t i = 0; i < a.values.size(); i++) {
         CHECK(std::abs(a.values[i] - b.values[i]) <= a.values[i] / 1024 + 6e-8f);
     }
     const ProgramResult on = cli(base + Args{"-fa", "on", "--attn-dump", dir + "/on.npz"});

@@ -160,12 +160,7 @@ TEST_CASE("recomputing part of a sequence against stored keys and values equals 
             all.kv             = KvUse::store;
             all.rows           = {};
             engine->forward(all);
-            ForwardRequest part = whole_request({cache_ids.begin() + from, cache_ids.begin() + last});
-            part.kv             = KvUse::store;
-            for (int32_t position = from; position < last; position++) {
-                part.positions.push_back(position);
-            }
-            return engine->forward(part).logits;
+            return engine->forward(stored_part(cache_ids, from, last)).logits;
         };
         CHECK(nmse(recompute(static_cast<int32_t>(cache_ids.size())), oracle.floats("cache_prefix_logits")) <= 1e-8);
         CHECK(nmse(recompute(to), oracle.floats("cache_dual_logits")) <= 1e-8);

@@ -49,14 +49,9 @@ void check_same(const std::vector<float> & ours, const std::vector<float> & thei
 std::vector<float> run_decode(Engine & engine, const std::vector<int32_t> & tokens, size_t n_prompt) {
     std::vector<float> all;
     for (size_t first = 0; first < tokens.size(); first += first == 0 ? n_prompt : 1) {
-        const size_t   n       = first == 0 ? n_prompt : 1;
-        ForwardRequest request = whole_request(
-            {tokens.begin() + static_cast<ptrdiff_t>(first), tokens.begin() + static_cast<ptrdiff_t>(first + n)});
-        request.kv = KvUse::store;
-        for (size_t i = 0; i < n; i++) {
-            request.positions.push_back(static_cast<int32_t>(first + i));
-        }
-        const auto & logits = engine.forward(request).logits;
+        const size_t n = first == 0 ? n_prompt : 1;
+        const auto & logits =
+            engine.forward(stored_part(tokens, static_cast<int32_t>(first), static_cast<int32_t>(first + n))).logits;
         all.insert(all.end(), logits.begin(), logits.end());
     }
     return all;

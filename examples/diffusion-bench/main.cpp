@@ -20,9 +20,7 @@ void run(int argc, char ** argv) {
         return;
     }
     if (options.list_devices) {
-        if (!options.rpc.empty()) {
-            buoy::add_rpc_servers(options.rpc);
-        }
+        buoy::add_rpc_servers(options.rpc);
         print_devices();
         return;
     }

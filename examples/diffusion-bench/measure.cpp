@@ -181,9 +181,7 @@ Measurement measure(const Case & one, const MeasureParams & params) {
     engine_params.n_streams = buoy::stream_count(one.generate);
 
     settle_arithmetic(one.engine);
-    if (!one.rpc.empty()) {
-        buoy::add_rpc_servers(one.rpc);
-    }
+    buoy::add_rpc_servers(one.rpc);
     const auto                          start  = Clock::now();
     const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(one.model, engine_params);
     out.load_ms                                = ms_since(start);

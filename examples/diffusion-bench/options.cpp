@@ -26,11 +26,8 @@ void add_flags(FlagTable & table, Options & o, buoy::ModelParams & model, Typed 
     typed.lists.resize(parameters().size());
     table.group("Swept (comma-separated lists)");
     for (size_t i = 0; i < parameters().size(); i++) {
-        const Parameter & p    = parameters()[i];
-        Flag &            flag = table.text(p.flags, p.type, typed.lists[i], p.help).with_default(p.values);
-        if (p.flags == std::string(layers_flag)) {
-            flag.with_env(layers_env);
-        }
+        const Parameter & p = parameters()[i];
+        table.text(p.flags, p.type, typed.lists[i], p.help).with_default(p.values).with_env(p.env);
     }
     table.group("Devices");
     add_device_flags(table, o, model);

@@ -111,7 +111,7 @@ const std::vector<Parameter> & parameters() {
     static const std::vector<Parameter> all = {
         {"model", "-m, --model", "FILES", "", "GGUF files to run", Use::always,
          [](Case & one, const std::string & v) { one.model.path = buoy::find_model(v); }},
-        {"ngl", layers_flag, "N", "auto", layers_help, Use::always, set_layers},
+        {"ngl", layers_flag, "N", "auto", layers_help, Use::always, set_layers, layers_env},
         {"threads", "-t, --threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
         {"type_k", "-ctk, --cache-type-k", "TYPE", "f16", "type of stored keys: f32, f16, q8_0", Use::always,
          set_type_k},
@@ -120,8 +120,7 @@ const std::vector<Parameter> & parameters() {
         {"unpack", "--unpack", "MODE", "off", "weights as they are (off) or unpacked at load: f16, auto", Use::always,
          set_unpack},
         {"kernels", "--kernels", "WHOSE", "auto",
-         "the CPU's matrix products, attention and summaries: ours, with weights as they are, or ggml's; auto: ours "
-         "but "
+         "whose matrix products, attention and summaries on a CPU: ours (weights as they are), ggml; auto: ours but "
          "where ggml's are faster",
          Use::always, set_kernels},
         {"cache", "--cache", "MODE", "auto",

@@ -35,6 +35,7 @@ struct Parameter {
     const char * help;
     Use          use;
     void (*apply)(Case & one, const std::string & value);
+    const char * env = ""; // environment variable, read where the command line does not say
 };
 
 const std::vector<Parameter> & parameters();

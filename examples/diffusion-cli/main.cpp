@@ -187,9 +187,7 @@ int run(int argc, char ** argv) {
     if (options.tokens_freq) {
         return write_frequencies(options);
     }
-    if (!options.rpc.empty()) {
-        buoy::add_rpc_servers(options.rpc);
-    }
+    buoy::add_rpc_servers(options.rpc);
     if (options.list_devices) {
         print_devices();
         return 0;

@@ -107,9 +107,7 @@ int run(int argc, char ** argv) {
     if (!parse_options(argc, argv, options)) {
         return 0;
     }
-    if (!options.rpc.empty()) {
-        buoy::add_rpc_servers(options.rpc);
-    }
+    buoy::add_rpc_servers(options.rpc);
     if (options.list_devices) {
         print_devices();
         return 0;

@@ -17,8 +17,8 @@ struct DeviceInfo {
 // Every compute device ggml knows in this process. Loads the dynamic backends on the first call.
 std::vector<DeviceInfo> list_devices();
 
-// Makes the devices of RPC servers, "host:port", known to this process. Throws Error where the build has no RPC backend or a
-// server does not answer.
+// Makes the devices of RPC servers, "host:port", known to this process; none of them is nothing to do. Throws Error where the
+// build has no RPC backend or a server does not answer.
 void add_rpc_servers(const std::vector<std::string> & endpoints);
 
 } // namespace buoy

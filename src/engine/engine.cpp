@@ -6,6 +6,7 @@
 #include "engine/llama-handles.h"
 #include "engine/memory-use.h"
 #include "engine/remote-engine.h"
+#include "engine/rpc-address.h"
 #include "model/devices.h"
 
 namespace buoy {
@@ -34,9 +35,8 @@ std::vector<std::string> servers_of(const ModelParams & model) {
     }
     std::vector<std::string> servers;
     for (ggml_backend_dev_t device : devices) {
-        if (is_rpc(device)) {
-            servers.emplace_back(
-                ggml_backend_dev_description(device)); // a server's devices are described by its address
+        if (const std::string server = server_of(device); !server.empty()) {
+            servers.push_back(server);
         }
     }
     return servers;

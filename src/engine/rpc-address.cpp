@@ -30,12 +30,13 @@ Addresses resolve_server(const std::string & endpoint) {
     return Addresses(found, &freeaddrinfo);
 }
 
+// ggml describes a server's devices by its address.
+std::string server_of(ggml_backend_dev_t device) { return is_rpc(device) ? ggml_backend_dev_description(device) : ""; }
+
 std::vector<std::string> known_servers() {
     std::vector<std::string> endpoints;
     for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
-        ggml_backend_dev_t device = ggml_backend_dev_get(i);
-        // a server's devices are described by its address
-        const std::string endpoint = is_rpc(device) ? ggml_backend_dev_description(device) : "";
+        const std::string endpoint = server_of(ggml_backend_dev_get(i));
         if (!endpoint.empty() && std::find(endpoints.begin(), endpoints.end(), endpoint) == endpoints.end()) {
             endpoints.push_back(endpoint);
         }

@@ -118,12 +118,8 @@ std::vector<std::string> RpcConnections::lost() const {
     return those([](int fd) { return is_silent(fd) || has_ended(fd); });
 }
 
-void RpcConnections::end_silent() const {
-    for (const auto & [endpoint, fd] : descriptors_) {
-        if (is_silent(fd)) {
-            shutdown(fd, SHUT_RDWR);
-        }
-    }
+bool RpcConnections::end_silent() const {
+    return !those([](int fd) { return is_silent(fd) && shutdown(fd, SHUT_RDWR) == 0; }).empty();
 }
 
 std::vector<std::string> RpcConnections::those(bool (*are)(int fd)) const {

@@ -23,8 +23,8 @@ public:
     // These, and servers whose connection has ended since the last look.
     std::vector<std::string> lost() const;
 
-    // Ends what is silent, so that who waits there for an answer is told.
-    void end_silent() const;
+    // Ends what is silent, so that who waits there for an answer is told. False where nothing is.
+    bool end_silent() const;
 
 private:
     std::vector<std::string> those(bool (*are)(int fd)) const;

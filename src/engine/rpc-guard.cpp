@@ -225,9 +225,8 @@ void GuardedThread::give_up(const std::string & why) {
         gate_->closed = true;
     }
     const std::vector<std::string> lost = connections_.lost();
-    if (!connections_.silent().empty()) {
+    if (connections_.end_silent()) {
         // ggml's thread sees the end now and not in a quarter of an hour, when other servers may be in use
-        connections_.end_silent();
         for (int i = 0; i < 10 && n_servers_lost == n_lost_before_; i++) {
             std::this_thread::sleep_for(poll_interval);
         }

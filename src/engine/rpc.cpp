@@ -1,5 +1,6 @@
 #include "buoy/device.h"
 #include "buoy/error.h"
+#include "engine/rpc-address.h"
 #include "engine/rpc-guard.h"
 #include "engine/rpc-server.h"
 #include "io/printable.h"
@@ -13,6 +14,9 @@ namespace buoy {
 
 void add_rpc_servers(const std::vector<std::string> & endpoints) {
     using AddServer = ggml_backend_reg_t (*)(const char * endpoint);
+    if (endpoints.empty()) {
+        return;
+    }
     load_backends();
     ggml_backend_reg_t rpc = ggml_backend_reg_by_name("RPC");
     void * found = rpc == nullptr ? nullptr : ggml_backend_reg_get_proc_address(rpc, "ggml_backend_rpc_add_server");
@@ -42,7 +46,7 @@ std::vector<DeviceInfo> list_devices() {
         info.is_gpu           = is_gpu(device);
         const auto ask_memory = [&] { ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total); };
         if (is_rpc(device)) {
-            GuardedThread({info.description}).run(ask_memory); // its address
+            GuardedThread({server_of(device)}).run(ask_memory);
         } else {
             ask_memory();
         }

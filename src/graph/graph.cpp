@@ -37,6 +37,10 @@ Graph::Graph(const Model & model, const GraphKey & key, KvStore * store, const s
     const size_t n = node_limit(hp_);
     ctx_.reset(ggml_init({ggml_tensor_overhead() * n + ggml_graph_overhead_custom(n, false), nullptr, true}));
     graph_ = ggml_new_graph_custom(ctx_.get(), n, false);
+    for (int32_t il = 0; il < hp_.n_layer; il++) {
+        const bool on_cpu = model_.attention_device(il) == model_.placement().cpu();
+        flash_on_cpu_     = flash_on_cpu_ || (on_cpu && flash_[static_cast<size_t>(il)]);
+    }
     make_inputs();
 
     ggml_tensor * x = ggml_get_rows(ctx_.get(), model_.weights().embed, inputs_.tokens); // [E, T·S]
@@ -88,11 +92,7 @@ int64_t Graph::tile_rows(int64_t n) const {
     constexpr int64_t tile = 64, worth_it = 10;
     const bool        quantised =
         key_.kv == KvUse::store && (ggml_is_quantized(store_->k(0)->type) || ggml_is_quantized(store_->v(0)->type));
-    bool flash = false;
-    for (int32_t il = 0; il < hp_.n_layer; il++) {
-        flash = flash || (flash_[static_cast<size_t>(il)] && model_.attention_device(il) == model_.placement().cpu());
-    }
-    return flash && !model_.use_kernels() && !quantised && n >= worth_it && n < tile ? tile : n;
+    return flash_on_cpu_ && !model_.use_kernels() && !quantised && n >= worth_it && n < tile ? tile : n;
 }
 
 // Restricts what rope() and attention() see to rows [first, first + n) of n_all.

@@ -182,7 +182,8 @@ private:
     std::vector<PinnedNode>   pinned_;
     PinnedNode own_rows_{-1, nullptr}; // rows that pieces are written into, and the layer they were made for
     Rows       rows_;                  // being built
-    bool       showing_ = false;       // rows that no result needs
+    bool       showing_      = false;  // rows that no result needs
+    bool       flash_on_cpu_ = false;  // in some layer
     Packed     packed_;
 };
 

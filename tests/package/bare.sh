@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The packages in systems that have nothing of ours: bare.sh DIR, with DIR/buoy-*.tar.gz and maybe DIR/buoy_*.deb.
-# The archive runs where it was unpacked, with an empty environment, also on Vulkan where there is a device; as root and with debootstrap, archive and Debian package also
-# in a bare Debian of this machine's release, whose package lists come from where this machine's do.
+# The archive runs where it was unpacked, with an empty environment, also on Vulkan where there is a device; as root and with
+# debootstrap, archive and Debian package also in a bare Debian of this machine's release, whose package lists come from where
+# this machine's do.
 set -euo pipefail
 
 packages="$(cd "$1" && pwd)"

@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <numeric>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -67,10 +66,7 @@ TEST_CASE("causal decoding, one token at a time") {
     const Devices on     = on_both(random_gguf(wide_model("llama", "f32")), {});
     const auto    tokens = random_tokens(12, 256);
     for (int32_t i = 0; i < 12; i++) {
-        ForwardRequest one = whole_request({tokens[static_cast<size_t>(i)]});
-        one.positions      = {i};
-        one.kv             = KvUse::store;
-        check_logits(on, one);
+        check_logits(on, stored_part(tokens, i, i + 1));
     }
 }
 
