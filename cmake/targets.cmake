@@ -2,6 +2,9 @@
 
 function(buoy_warnings target)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+        target_compile_options(${target} PRIVATE -Wno-restrict) # GCC bug 105651: false for C++20's std::string
+    endif()
     if(BUOY_WERROR)
         target_compile_options(${target} PRIVATE -Werror)
     endif()

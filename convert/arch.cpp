@@ -1,6 +1,6 @@
 #include "arch.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 
 #include <algorithm>
 

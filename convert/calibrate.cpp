@@ -1,13 +1,13 @@
 #include "calibrate.h"
 
-#include "buoy/engine.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "buoy/context.h"
 #include "buoy/vocab.h"
-#include "engine/ggml-engine.h"
+#include "engine/ggml-context.h"
 #include "hf-config.h"
 #include "imatrix-collector.h"
 #include "io/json-file.h"
-#include "io/printable.h"
 #include "masked-text.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 // A model with a text cut for it.
 struct Run {
-    std::unique_ptr<Engine>  engine;
+    std::unique_ptr<Context> context;
     std::vector<MaskedChunk> chunks;
 };
 
@@ -63,25 +63,25 @@ Run prepare(const CalibrateOptions & options, bool use_kernels) {
     model.n_gpu_layers = 0;
     model.use_kernels  = use_kernels;
     model.log          = options.log;
-    EngineParams params;
+    ContextParams params;
     params.n_ctx     = options.n_chunk;
     params.n_threads = options.n_threads;
 
     const Vocab vocab = Vocab::load(options.model);
     Run         run;
     if (std::filesystem::path(options.text).extension() == ".jsonl") {
-        run.engine = load_engine(model, params);
-        run.chunks = read_answers(options, vocab, run.engine->info().traits);
+        run.context = load_context(model, params);
+        run.chunks  = read_answers(options, vocab, run.context->info().traits);
         return run;
     }
     const std::vector<int32_t> tokens = vocab.encode(load_text(options.text), true, false);
     if (tokens.size() < 2) {
         fail(printable(options.text), ": ", tokens.size(), " tokens, expected 2 or more");
     }
-    run.engine            = load_engine(model, params);
-    const int32_t n_train = run.engine->info().n_ctx_train;
+    run.context           = load_context(model, params);
+    const int32_t n_train = run.context->info().n_ctx_train;
     const int32_t n_chunk = n_train > 1 ? std::min(options.n_chunk, n_train) : options.n_chunk;
-    run.chunks            = mask_text(tokens, run.engine->info().traits, n_chunk, options.n_max, options.seed);
+    run.chunks            = mask_text(tokens, run.context->info().traits, n_chunk, options.n_max, options.seed);
     return run;
 }
 
@@ -106,14 +106,14 @@ void advance(const CalibrateOptions & options, size_t done, size_t total) {
 } // namespace
 
 ImatrixReport make_imatrix(const CalibrateOptions & options) {
-    Run    run    = prepare(options, false); // ggml's own products, which can be watched
-    auto * engine = dynamic_cast<GgmlEngine *>(run.engine.get());
-    if (engine == nullptr) {
-        fail(printable(options.model), ": architecture ", in_quotes(run.engine->info().arch),
+    Run    run     = prepare(options, false); // ggml's own products, which can be watched
+    auto * context = dynamic_cast<GgmlContext *>(run.context.get());
+    if (context == nullptr) {
+        fail(printable(options.model), ": architecture ", in_quotes(run.context->info().arch),
              " is not one of ours, only theirs can be watched");
     }
     ImatrixCollector collector;
-    engine->watch([&](const ggml_tensor * node, bool ask) {
+    context->watch([&](const ggml_tensor * node, bool ask) {
         if (ask) {
             return ImatrixCollector::wants(node);
         }
@@ -127,7 +127,7 @@ ImatrixReport make_imatrix(const CalibrateOptions & options) {
         request.tokens = chunk.tokens;
         request.rows.resize(chunk.tokens.size());
         std::iota(request.rows.begin(), request.rows.end(), 0);
-        engine->forward(request);
+        context->forward(request);
         report.n_tokens += chunk.tokens.size();
         n_chunk = std::max(n_chunk, chunk.tokens.size());
         advance(options, ++report.n_chunks, run.chunks.size());
@@ -142,7 +142,7 @@ ImatrixReport make_imatrix(const CalibrateOptions & options) {
 
 LossReport measure_loss(const CalibrateOptions & options) {
     const Run         run    = prepare(options, true);
-    const ModelInfo & info   = run.engine->info();
+    const ModelInfo & info   = run.context->info();
     double            sum    = 0;
     double            square = 0;
     size_t            n_done = 0;
@@ -154,7 +154,7 @@ LossReport measure_loss(const CalibrateOptions & options) {
             request.rows.push_back(row_of(i, info.traits));
         }
         if (!request.rows.empty()) {
-            const ForwardResult & result = run.engine->forward(request);
+            const ForwardResult & result = run.context->forward(request);
             for (size_t i = 0; i < chunk.targets.size(); ++i) {
                 const double loss = cross_entropy(result.logits.data() + i * static_cast<size_t>(info.n_vocab),
                                                   info.n_vocab, chunk.targets[i]);

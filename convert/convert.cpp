@@ -1,10 +1,11 @@
 #include "convert.h"
+#include "base/fail.h"
 
+#include "base/parse-number.h"
+#include "base/printable.h"
+#include "base/split-work.h"
 #include "buoy/error.h"
 #include "imatrix.h"
-#include "io/parse-number.h"
-#include "io/printable.h"
-#include "io/split-work.h"
 #include "size-label.h"
 #include "tokenizer-check.h"
 

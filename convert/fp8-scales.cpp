@@ -1,7 +1,7 @@
 #include "fp8-scales.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 namespace buoy {
 

@@ -1,7 +1,7 @@
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "input.h"
 #include "io/gguf-file.h"
-#include "io/printable.h"
 #include "size-label.h"
 
 #include <filesystem>

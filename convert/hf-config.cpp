@@ -1,7 +1,7 @@
 #include "hf-config.h"
 
 #include "arch.h"
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "io/json-file.h"
 
 #include <cmath>

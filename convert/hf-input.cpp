@@ -1,7 +1,7 @@
+#include "base/printable.h"
 #include "buoy/error.h"
 #include "hf-header.h"
 #include "input.h"
-#include "io/printable.h"
 #include "size-label.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 #include "imatrix-collector.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <ggml-backend.h>
 

@@ -1,11 +1,11 @@
 #include "imatrix.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/gguf-file.h"
 #include "io/gguf-writer.h"
 #include "io/mapped-file.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
-#include "buoy/error.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "input.h"
-#include "io/checked.h"
-#include "io/printable.h"
 #include "size-label.h"
 
 #include <array>

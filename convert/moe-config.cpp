@@ -1,6 +1,6 @@
 #include "moe-config.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "hf-config.h"
 
 #include <algorithm>

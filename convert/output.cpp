@@ -1,9 +1,9 @@
 #include "output.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "imatrix.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 #include "tensor-data.h"
 
 #include <cstdio>

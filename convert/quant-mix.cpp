@@ -1,7 +1,7 @@
 #include "quant-mix.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "tensor-plan.h"
 
 #include <algorithm>

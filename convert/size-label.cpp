@@ -1,6 +1,6 @@
 #include "size-label.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 
 #include <cmath>
 #include <regex>

@@ -1,8 +1,8 @@
 #include "split-pattern.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
-#include "text/utf8.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 
 #include <utf8proc.h>
 

@@ -1,7 +1,7 @@
 #include "tensor-data.h"
 
+#include "base/split-work.h"
 #include "buoy/error.h"
-#include "io/split-work.h"
 
 #include <algorithm>
 #include <cmath>

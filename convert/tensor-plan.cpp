@@ -1,8 +1,8 @@
 #include "tensor-plan.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "fp8-scales.h"
-#include "io/printable.h"
 #include "rope-factors.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 #include "tokenizer-check.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "buoy/vocab.h"
 #include "hf-encoder.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cstdlib>

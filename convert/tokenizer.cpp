@@ -1,7 +1,7 @@
 #include "tokenizer.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "sentencepiece.h"
 #include "special-tokens.h"
 #include "vocab-files.h"

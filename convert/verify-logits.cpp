@@ -1,4 +1,4 @@
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/vocab.h"
 #include "verify.h"
@@ -17,17 +17,17 @@ std::vector<float> logits_of(const std::string & path, const std::vector<int32_t
     ModelParams model;
     model.path         = path;
     model.n_gpu_layers = 0;
-    EngineParams params;
-    params.n_threads                     = n_threads;
-    params.flash                         = FlashAttention::off;
-    params.n_ctx                         = static_cast<int32_t>(tokens.size());
-    const std::unique_ptr<Engine> engine = load_engine(model, params);
+    ContextParams params;
+    params.n_threads                       = n_threads;
+    params.flash                           = FlashAttention::off;
+    params.n_ctx                           = static_cast<int32_t>(tokens.size());
+    const std::unique_ptr<Context> context = load_context(model, params);
 
     ForwardRequest request;
     request.tokens = tokens;
     request.rows.resize(tokens.size());
     std::iota(request.rows.begin(), request.rows.end(), 0);
-    return engine->forward(request).logits;
+    return context->forward(request).logits;
 }
 
 } // namespace

@@ -1,9 +1,9 @@
 #include "verify.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/split-work.h"
 #include "io/gguf-file.h"
-#include "io/printable.h"
-#include "io/split-work.h"
 #include "tensor-data.h"
 
 #include <algorithm>

@@ -140,11 +140,11 @@ check_tools() {
         local header headers=(zlib.h utf8proc.h CLI/CLI.hpp)
         [ "$1" = no ] || headers+=(doctest/doctest.h)
         for header in "${headers[@]}"; do
-            echo "#include <$header>" | c++ -std=c++17 -E -x c++ - >/dev/null 2>&1 || missing+=("<$header>")
+            echo "#include <$header>" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || missing+=("<$header>")
         done
     fi
     [ "$1" = no ] || command -v clang-format >/dev/null || missing+=(clang-format)
-    [ ${#missing[@]} = 0 ] || die "please install: ${missing[*]} (CMake 3.22, a C++17 compiler, Ninja, git, zlib, utf8proc, CLI11; for tests doctest, clang-format)"
+    [ ${#missing[@]} = 0 ] || die "please install: ${missing[*]} (CMake 3.22, a C++20 compiler, Ninja, git, zlib, utf8proc, CLI11; for tests doctest, clang-format)"
 }
 
 # build PRESET [-Dname=value…]: configures and builds one preset.

@@ -2,7 +2,7 @@
 
 #include "io/npz-reader.h"
 #include "io/npz-writer.h"
-#include "record/record-member.h"
+#include "observe/record-member.h"
 #include "support/cli.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
@@ -156,10 +156,10 @@ TEST_CASE("llama-attention: an unfinished recording") {
 
     RecordingBench      bench;
     const RecordOptions options = record_options(temp_dir() + "/now.npz");
-    Recorder            recorder(options, bench.engine->info(), bench.vocab, bench.recorded_run());
+    Recorder            recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
     GenerateParams      params = bench.params;
     recorder.attach(params);
-    generate(*bench.engine, bench.prompt, params);
+    generate(*bench.context, bench.prompt, params);
     ProgramResult now; // the writer's thread may take a moment for its first bytes
     for (int i = 0; i < 100 && now.out.empty(); i++) {
         now = attention({"info", options.path + ".part"});

@@ -1,13 +1,13 @@
 // Every operation of the graphs we build, with the types it is used with, against what upstream's tables say of the backends that
 // can't be run here. docs/backends.md shows the same.
 
-#include "engine/ggml-engine.h"
+#include "engine/ggml-context.h"
 #include "engine/graph-splits.h"
 #include "support/backend-table.h"
 #include "support/hf-dir.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -25,14 +25,14 @@ using Uses = std::set<OpUse>;
 constexpr int32_t n_tokens = 40;
 
 // The backends' graphs are those without our own CPU kernels.
-std::unique_ptr<Engine> plain_engine(const RandomModel & model, const EngineParams & params) {
+std::unique_ptr<Context> plain_engine(const RandomModel & model, const ContextParams & params) {
     static std::map<std::string, std::string> made;
     std::string &                             path = made[model.arch + model.type];
     ModelParams                               where;
     where.path        = path.empty() ? path = random_gguf(model) : path;
     where.use_kernels = false;
     where.use_repack  = false;
-    return load_engine(where, params);
+    return load_context(where, params);
 }
 
 RandomModel model_of(const std::string & arch, const std::string & type = "f32") {
@@ -50,8 +50,8 @@ RandomModel model_of(const std::string & arch, const std::string & type = "f32")
     return model;
 }
 
-void collect(Engine & engine, const ForwardRequest & request, Uses & uses) {
-    auto & ours = dynamic_cast<GgmlEngine &>(engine);
+void collect(Context & context, const ForwardRequest & request, Uses & uses) {
+    auto & ours = dynamic_cast<GgmlContext &>(context);
     ours.watch([&](const ggml_tensor * node, bool) {
         if (!is_view(node)) {
             uses.insert(op_use(node));
@@ -62,50 +62,50 @@ void collect(Engine & engine, const ForwardRequest & request, Uses & uses) {
     ours.watch(nullptr);
 }
 
-ForwardRequest request_of(const Engine & engine, int32_t n_streams = 1) {
-    ForwardRequest request = whole_request(random_tokens(n_tokens, engine.info().n_vocab));
-    request.tokens         = random_tokens(static_cast<size_t>(n_tokens * n_streams), engine.info().n_vocab);
+ForwardRequest request_of(const Context & context, int32_t n_streams = 1) {
+    ForwardRequest request = whole_request(random_tokens(n_tokens, context.info().n_vocab));
+    request.tokens         = random_tokens(static_cast<size_t>(n_tokens * n_streams), context.info().n_vocab);
     return request;
 }
 
 // A pass over everything, with all rows and with some, one that stores, a step against what is stored; and the summaries.
-void collect_passes(Engine & engine, Uses & uses, ForwardRequest request) {
-    collect(engine, request, uses);
+void collect_passes(Context & context, Uses & uses, ForwardRequest request) {
+    collect(context, request, uses);
     request.kv = KvUse::store;
-    collect(engine, request, uses);
+    collect(context, request, uses);
     request.rows = {1, 7, 12};
-    collect(engine, request, uses);
+    collect(context, request, uses);
     request.kv = KvUse::none;
-    collect(engine, request, uses);
+    collect(context, request, uses);
 }
 
-Uses ops_of(const RandomModel & model, const EngineParams & params,
+Uses ops_of(const RandomModel & model, const ContextParams & params,
             const std::function<void(ForwardRequest &)> & change) {
-    const auto     engine  = plain_engine(model, params);
-    ForwardRequest request = request_of(*engine, params.n_streams);
+    const auto     context = plain_engine(model, params);
+    ForwardRequest request = request_of(*context, params.n_streams);
     change(request);
     request.sink = [](const TapEvent &) {};
     Uses uses;
-    collect_passes(*engine, uses, request);
+    collect_passes(*context, uses, request);
     return uses;
 }
 
 void add(Uses & to, const Uses & more) { to.insert(more.begin(), more.end()); }
 
-EngineParams way(FlashAttention flash, KvType type) {
-    EngineParams params;
+ContextParams way(FlashAttention flash, KvType type) {
+    ContextParams params;
     params.flash  = flash;
     params.type_k = params.type_v = type;
     return params;
 }
 
 // The exact way and the fast one.
-std::vector<EngineParams> two_ways() {
+std::vector<ContextParams> two_ways() {
     return {way(FlashAttention::off, KvType::f32), way(FlashAttention::on, KvType::f16)};
 }
 
-std::vector<EngineParams> all_ways() {
-    std::vector<EngineParams> ways;
+std::vector<ContextParams> all_ways() {
+    std::vector<ContextParams> ways;
     for (FlashAttention flash : {FlashAttention::off, FlashAttention::on}) {
         for (KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
             ways.push_back(way(flash, type));
@@ -184,11 +184,11 @@ bool has_experts(const std::string & arch) {
 std::vector<Row> all_rows() {
     Uses plain, moe, cfg;
     for (const char * arch : architectures) {
-        for (const EngineParams & params : two_ways()) {
+        for (const ContextParams & params : two_ways()) {
             add(has_experts(arch) ? moe : plain, ops_of(model_of(arch), params, logits));
         }
     }
-    for (const EngineParams & params : all_ways()) {
+    for (const ContextParams & params : all_ways()) {
         add(plain, ops_of(model_of("llada"), params, logits));
         add(plain, ops_of(model_of("sdar"), params, logits));
     }
@@ -199,13 +199,13 @@ std::vector<Row> all_rows() {
     // keys of a layer on a device, where attention is not fused
     plain.insert({"CPY", {"type_src=q8_0", "type_dst=f32"}});
     plain.insert({"CONT", {"type=f16"}});
-    EngineParams two;
+    ContextParams two;
     two.n_streams = 2;
     add(cfg, ops_of(model_of("llada"), two, [](ForwardRequest & r) { r.cfg_scale = 1.0f; }));
     std::vector<Row> rows = {{"every pass", plain}, {"mixtures of experts", moe}, {"guidance", cfg}};
     for (const Feature & feature : features()) {
         Uses uses;
-        for (const EngineParams & params : two_ways()) {
+        for (const ContextParams & params : two_ways()) {
             add(uses, ops_of(model_of("llada"), params, feature.change));
             add(uses, ops_of(model_of("sdar"), params, feature.change));
         }

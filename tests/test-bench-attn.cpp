@@ -1,7 +1,7 @@
 // llama-diffusion-bench --attn: what it prints and leaves behind, not how long anything takes.
 
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/run-program.h"
 #include "support/text.h"
 

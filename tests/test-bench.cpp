@@ -2,7 +2,7 @@
 #include "buoy/vocab.h"
 #include "support/cli.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 
 #include "buoy/error.h"
 #include "buoy/generate.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -21,14 +21,14 @@ struct Family {
 const Family families[] = {{"sdar", 4},  {"sdar_moe", 6}, {"fast-dllm-v2", 8}, {"llada2", 8},
                            {"qwen3", 5}, {"llama", 4},    {"qwen3moe", 4}};
 
-std::unique_ptr<Engine> engine_of(const Family & family, int32_t n_ctx = 96) {
+std::unique_ptr<Context> engine_of(const Family & family, int32_t n_ctx = 96) {
     RandomModel model;
-    model.arch          = family.arch;
-    model.block_length  = family.block_length;
-    model.n_group       = std::string(family.arch) == "llada2" ? 4 : 0;
-    EngineParams params = exact_params();
-    params.n_ctx        = n_ctx;
-    return random_engine(model, params);
+    model.arch           = family.arch;
+    model.block_length   = family.block_length;
+    model.n_group        = std::string(family.arch) == "llada2" ? 4 : 0;
+    ContextParams params = exact_params();
+    params.n_ctx         = n_ctx;
+    return random_context(model, params);
 }
 
 using Steps = std::vector<std::vector<std::pair<int32_t, int32_t>>>;
@@ -46,9 +46,9 @@ Steps steps_of(const Generation & out) {
 TEST_CASE("stored blocks give what computing everything gives") {
     for (const Family & family : families) {
         CAPTURE(std::string(family.arch));
-        const auto    engine = engine_of(family);
-        const int32_t B      = engine->info().traits.block_length;
-        REQUIRE(engine->info().traits.attention == AttentionKind::block_causal);
+        const auto    context = engine_of(family);
+        const int32_t B       = context->info().traits.block_length;
+        REQUIRE(context->info().traits.attention == AttentionKind::block_causal);
         REQUIRE(B == family.block_length);
         // from one token on: masks alone are all alike, and nothing but rounding would tell their rows apart
         for (int32_t n_prompt = 1; n_prompt <= 2 * B; n_prompt += n_prompt < B ? 1 : B / 2) {
@@ -58,13 +58,13 @@ TEST_CASE("stored blocks give what computing everything gives") {
             params.n_predict     = 2 * B + 1;
             params.threshold     = 0.05f;
             params.cache         = DiffusionCache::none;
-            const Generation all = generate(*engine, prompt, params);
+            const Generation all = generate(*context, prompt, params);
             CHECK(static_cast<int32_t>(all.tokens.size()) == params.n_predict);
             CHECK(all.stored.empty());
             for (int32_t n_batch : {1, B + 1, 512}) {
                 params.cache         = std::nullopt;
                 params.n_batch       = n_batch;
-                const Generation out = generate(*engine, prompt, params);
+                const Generation out = generate(*context, prompt, params);
                 CHECK(out.sequence == all.sequence);
                 CHECK(steps_of(out) == steps_of(all));
             }
@@ -88,8 +88,8 @@ TEST_CASE("every rule fills the answer, and stored blocks don't change it") {
         +[](GenerateParams & p) { p.edit_threshold = 0.01f, p.threshold = 0.03f, p.post_steps = 3; },
     };
     for (const char * arch : {"llada2", "fast-dllm-v2"}) {
-        const auto engine = engine_of({arch, 8});
-        int        index  = 0;
+        const auto context = engine_of({arch, 8});
+        int        index   = 0;
         for (const auto & rule : rules) {
             CAPTURE(std::string(arch));
             CAPTURE(index++);
@@ -97,15 +97,15 @@ TEST_CASE("every rule fills the answer, and stored blocks don't change it") {
             params.n_predict = 21;
             rule(params);
             const auto prompt = random_tokens(13, 256);
-            if (params.edit_threshold && engine->info().traits.shift) {
-                CHECK_THROWS_AS(generate(*engine, prompt, params), Error);
+            if (params.edit_threshold && context->info().traits.shift) {
+                CHECK_THROWS_AS(generate(*context, prompt, params), Error);
                 continue;
             }
-            const Generation out = generate(*engine, prompt, params);
+            const Generation out = generate(*context, prompt, params);
             CHECK(out.tokens.size() == 21);
-            CHECK(std::count(out.sequence.begin(), out.sequence.end(), engine->info().traits.mask_id) == 0);
+            CHECK(std::count(out.sequence.begin(), out.sequence.end(), context->info().traits.mask_id) == 0);
             params.cache = DiffusionCache::none;
-            CHECK(generate(*engine, prompt, params).sequence == out.sequence);
+            CHECK(generate(*context, prompt, params).sequence == out.sequence);
         }
     }
 }
@@ -114,26 +114,26 @@ TEST_CASE("a prompt that begins with what is stored computes the rest only") {
     for (const Family & family :
          {Family{"llada2", 8}, Family{"fast-dllm-v2", 8}, Family{"qwen3moe", 0}, Family{"llama", 0}}) {
         CAPTURE(std::string(family.arch));
-        const auto     engine = engine_of(family, 160);
-        const bool     blocks = family.block_length > 0;
+        const auto     context = engine_of(family, 160);
+        const bool     blocks  = family.block_length > 0;
         GenerateParams params;
         params.n_predict       = 16;
         const auto       first = random_tokens(40, 256);
-        const Generation turn  = generate(*engine, first, params);
+        const Generation turn  = generate(*context, first, params);
         CHECK(turn.stored.size() >= 40);
         CHECK(std::equal(turn.stored.begin(), turn.stored.end(), turn.sequence.begin()));
         CHECK((!blocks || turn.stored.size() % 8 == 0));
         params.stored = turn.stored; // a prompt of whole blocks, and all of it stored
-        CHECK(generate(*engine, first, params).tokens == turn.tokens);
+        CHECK(generate(*context, first, params).tokens == turn.tokens);
 
         std::vector<int32_t> second = turn.sequence; // what was said, and a new question
         const auto           more   = random_tokens(9, 256, 5);
         second.insert(second.end(), more.begin(), more.end());
         const auto run = [&](const std::vector<int32_t> & stored) {
             params.stored          = stored;
-            const int64_t n_before = engine->stats().n_tokens;
-            auto          tokens   = generate(*engine, second, params).tokens;
-            return std::make_pair(tokens, engine->stats().n_tokens - n_before);
+            const int64_t n_before = context->stats().n_tokens;
+            auto          tokens   = generate(*context, second, params).tokens;
+            return std::make_pair(tokens, context->stats().n_tokens - n_before);
         };
         const auto reused = run(turn.stored);
         const auto fresh  = run({});
@@ -142,7 +142,7 @@ TEST_CASE("a prompt that begins with what is stored computes the rest only") {
 
         second[3] ^= 1; // another beginning: what is stored is of no use
         run({});
-        const Generation again = generate(*engine, first, [&] {
+        const Generation again = generate(*context, first, [&] {
             auto p   = params;
             p.stored = {};
             return p;
@@ -152,13 +152,13 @@ TEST_CASE("a prompt that begins with what is stored computes the rest only") {
 }
 
 TEST_CASE("generation ends behind an end token, and a stop is heeded") {
-    const auto     engine = engine_of({"sdar", 4});
-    const auto     prompt = random_tokens(6, 256);
+    const auto     context = engine_of({"sdar", 4});
+    const auto     prompt  = random_tokens(6, 256);
     GenerateParams params;
     params.n_predict     = 24;
-    const Generation all = generate(*engine, prompt, params);
+    const Generation all = generate(*context, prompt, params);
     params.end_ids       = {all.tokens[9]};
-    const Generation cut = generate(*engine, prompt, params);
+    const Generation cut = generate(*context, prompt, params);
     const auto       at  = std::find(all.tokens.begin(), all.tokens.end(), all.tokens[9]);
     CHECK(cut.ended);
     CHECK(cut.tokens == std::vector<int32_t>(all.tokens.begin(), at));
@@ -166,22 +166,22 @@ TEST_CASE("generation ends behind an end token, and a stop is heeded") {
 
     params.end_ids           = {};
     params.on_step           = [](const StepReport & step, const std::vector<int32_t> &) { return step.step < 3; };
-    const Generation stopped = generate(*engine, prompt, params);
+    const Generation stopped = generate(*context, prompt, params);
     CHECK(stopped.stopped);
     CHECK(stopped.steps.size() == 4);
     params.on_step   = nullptr;
     params.n_batch   = 4;
     params.on_prompt = [](float) { return false; };
-    CHECK(generate(*engine, random_tokens(30, 256), params).stopped);
+    CHECK(generate(*context, random_tokens(30, 256), params).stopped);
 }
 
 TEST_CASE("what a kind of attention can't do is refused") {
     const auto blocks  = engine_of({"sdar", 4});
     const auto full    = engine_of({"llada", 0});
-    const auto refused = [](Engine & engine, void (*set)(GenerateParams &)) {
+    const auto refused = [](Context & context, void (*set)(GenerateParams &)) {
         GenerateParams params;
         set(params);
-        CHECK_THROWS_AS(check_params(params, engine.info()), Error);
+        CHECK_THROWS_AS(check_params(params, context.info()), Error);
     };
     refused(*blocks, [](GenerateParams & p) { p.eps = 0.01f; });
     refused(*blocks, [](GenerateParams & p) { p.algorithm = Algorithm::origin; });

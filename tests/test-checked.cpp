@@ -1,4 +1,4 @@
-#include "io/checked.h"
+#include "base/checked.h"
 
 #include <doctest/doctest.h>
 

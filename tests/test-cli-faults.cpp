@@ -4,7 +4,7 @@
 #include "support/gguf-bytes.h"
 #include "support/gguf-faults.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/run-program.h"
 
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 #include "support/cli.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 

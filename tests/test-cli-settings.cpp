@@ -5,7 +5,7 @@
 #include "support/gguf-bytes.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include "support/gguf-bytes.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -176,8 +176,8 @@ TEST_CASE("cli: logits of one pass are the engine's") {
     std::vector<float> logits(5 * 320);
     std::memcpy(logits.data(), bytes.data() + 128, bytes.size() - 128);
 
-    ModelParams  model;
-    EngineParams params;
+    ModelParams   model;
+    ContextParams params;
     model.path       = tiny_model("llada");
     params.flash     = FlashAttention::off;
     params.n_threads = 1;
@@ -186,7 +186,7 @@ TEST_CASE("cli: logits of one pass are the engine's") {
     request.tokens = ids;
     request.rows.resize(ids.size());
     std::iota(request.rows.begin(), request.rows.end(), 0);
-    CHECK(load_engine(model, params)->forward(request).logits == logits);
+    CHECK(load_context(model, params)->forward(request).logits == logits);
 }
 
 TEST_CASE("cli: a prompt from a file or standard input is the same prompt") {

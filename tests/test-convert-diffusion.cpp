@@ -1,12 +1,12 @@
 // What a checkpoint may leave out and the user then says: the mask token and the length of blocks.
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "convert.h"
 #include "io/gguf-file.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -33,7 +33,7 @@ struct Converted {
     Traits traits() const {
         ModelParams params;
         params.path = path;
-        return load_engine(params, exact_params())->info().traits;
+        return load_context(params, exact_params())->info().traits;
     }
 };
 

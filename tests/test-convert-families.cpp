@@ -1,14 +1,14 @@
 // One family's checkpoint under another's name: what two architectures share must come out the same, and what a config leaves out or
 // gets wrong is filled in or told.
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "convert.h"
 #include "io/gguf-file.h"
 #include "io/json-file.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -71,10 +71,10 @@ struct Logits {
 Logits logits_of(const std::string & path, const Oracle & oracle, int32_t block_length) {
     ModelParams model;
     model.path             = path;
-    const auto     engine  = load_engine(model, exact_params());
+    const auto     context = load_context(model, exact_params());
     ForwardRequest request = whole_request(oracle.ids("input_ids"));
     request.block_length   = block_length;
-    return {engine->info().traits.attention, engine->forward(request).logits};
+    return {context->info().traits.attention, context->forward(request).logits};
 }
 
 } // namespace

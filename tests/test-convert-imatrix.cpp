@@ -1,15 +1,15 @@
 #include "calibrate.h"
 
-#include "buoy/engine.h"
+#include "arch/random-model.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/vocab.h"
-#include "engine/llama-handles.h"
 #include "imatrix-collector.h"
 #include "io/gguf-file.h"
 #include "masked-text.h"
-#include "model/random-model.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
+#include "text/llama-handles.h"
 
 #include <doctest/doctest.h>
 #include <llama.h>
@@ -106,7 +106,7 @@ CalibrateOptions options_for(const std::string & spec) {
 Traits traits_of(const std::string & path) {
     ModelParams model;
     model.path = path;
-    return load_engine(model, EngineParams())->info().traits;
+    return load_context(model, ContextParams())->info().traits;
 }
 
 } // namespace

@@ -1,10 +1,10 @@
 #include "convert.h"
 
+#include "arch/random-model.h"
 #include "buoy/error.h"
 #include "imatrix.h"
 #include "io/gguf-file.h"
 #include "io/gguf-writer.h"
-#include "model/random-model.h"
 #include "size-label.h"
 #include "support/converted.h"
 #include "support/hf-dir.h"

@@ -1,12 +1,12 @@
 #include "convert.h"
 
+#include "arch/random-model.h"
 #include "buoy/error.h"
-#include "engine/llama-handles.h"
 #include "imatrix.h"
 #include "io/gguf-file.h"
-#include "model/random-model.h"
 #include "support/fuzz.h"
 #include "support/paths.h"
+#include "text/llama-handles.h"
 
 #include <doctest/doctest.h>
 #include <llama.h>

@@ -1,12 +1,12 @@
 // LLaDA-MoE with a shared expert, for which there is no checkpoint: where the chosen experts add nothing, the shared one alone is an
 // ordinary feed-forward layer.
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "convert.h"
 #include "support/hf-dir.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -72,7 +72,7 @@ std::vector<float> logits_of(const HfDir & dir) {
     convert_hf(options);
     ModelParams params;
     params.path = options.output;
-    return load_engine(params, exact_params())->forward(whole_request({3, 1, 4, 1, 5, 9, 2, 6})).logits;
+    return load_context(params, exact_params())->forward(whole_request({3, 1, 4, 1, 5, 9, 2, 6})).logits;
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 #include "support/converted.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -110,14 +110,14 @@ void check_case(const std::string & name, const nlohmann::json & c) {
     CAPTURE(sampler);
     CAPTURE(c["settings"].dump());
 
-    ModelParams  model;
-    EngineParams engine_params = exact_params();
-    model.path                 = converted_oracle(name, "f32");
+    ModelParams   model;
+    ContextParams context_params = exact_params();
+    model.path                   = converted_oracle(name, "f32");
     const Oracle         oracle(name);
     const GenerateParams params = params_of(c, oracle.dir);
-    engine_params.n_streams     = stream_count(params);
-    const auto       engine     = load_engine(model, engine_params);
-    const Generation out        = generate(*engine, c["prompt_ids"].get<std::vector<int32_t>>(), params);
+    context_params.n_streams    = stream_count(params);
+    const auto       context    = load_context(model, context_params);
+    const Generation out        = generate(*context, c["prompt_ids"].get<std::vector<int32_t>>(), params);
 
     CHECK(out.sequence == c["output_ids"].get<std::vector<int32_t>>());
     CHECK(out.n_forward <= c["nfe"].get<int64_t>());

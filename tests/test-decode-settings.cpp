@@ -3,7 +3,7 @@
 #include "buoy/error.h"
 #include "buoy/generate.h"
 #include "decode/random.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -18,15 +18,15 @@ namespace {
 
 constexpr int32_t mask_id = 260; // of a random model
 
-std::unique_ptr<Engine> engine_of(const std::string & arch) {
+std::unique_ptr<Context> engine_of(const std::string & arch) {
     RandomModel model;
-    model.arch          = arch;
-    model.n_embd        = 32;
-    model.n_head        = 2;
-    EngineParams params = exact_params();
-    params.n_threads    = 1;
-    params.n_ctx        = 2048;
-    return random_engine(model, params);
+    model.arch           = arch;
+    model.n_embd         = 32;
+    model.n_head         = 2;
+    ContextParams params = exact_params();
+    params.n_threads     = 1;
+    params.n_ctx         = 2048;
+    return random_context(model, params);
 }
 
 std::vector<size_t> counts_of(const Generation & out) {
@@ -204,13 +204,13 @@ TEST_CASE("a long prompt can be left between its passes") {
         told.push_back(done);
         return true;
     };
-    const auto engine = engine_of("llama");
-    const auto prompt = random_tokens(1500, 256);
-    CHECK(generate(*engine, prompt, params).tokens.size() == 4);
+    const auto context = engine_of("llama");
+    const auto prompt  = random_tokens(1500, 256);
+    CHECK(generate(*context, prompt, params).tokens.size() == 4);
     CHECK(told == std::vector<float>{512.0f / 1500.0f, 1024.0f / 1500.0f});
 
     params.on_prompt     = [](float) { return false; };
-    const Generation out = generate(*engine, prompt, params);
+    const Generation out = generate(*context, prompt, params);
     CHECK(out.stopped);
     CHECK(out.n_forward == 1);
     CHECK(out.tokens.empty());

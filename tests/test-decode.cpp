@@ -6,7 +6,7 @@
 #include "decode/selection.h"
 #include "decode/token-choice.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -32,13 +32,13 @@ RandomModel model_of(const std::string & arch) {
     return model;
 }
 
-std::unique_ptr<Engine> engine_of(const RandomModel & model, const GenerateParams & params = {},
-                                  int32_t n_threads = 1) {
-    EngineParams engine = exact_params();
-    engine.n_streams    = stream_count(params);
-    engine.n_threads    = n_threads;
-    engine.n_ctx        = 256;
-    return random_engine(model, engine);
+std::unique_ptr<Context> engine_of(const RandomModel & model, const GenerateParams & params = {},
+                                   int32_t n_threads = 1) {
+    ContextParams context = exact_params();
+    context.n_streams     = stream_count(params);
+    context.n_threads     = n_threads;
+    context.n_ctx         = 256;
+    return random_context(model, context);
 }
 
 Generation run(const RandomModel & model, const std::vector<int32_t> & prompt, const GenerateParams & params,
@@ -262,10 +262,10 @@ TEST_CASE("upstream 2: temperature 0 is argmax, for every seed") {
         CHECK(run(model_of("llada"), {1, 2}, params).sequence == first);
     }
     // and it is the argmax: the first token written is the surest of the masked canvas
-    const auto           engine = engine_of(model_of("llada"));
-    std::vector<int32_t> canvas = {1, 2};
+    const auto           context = engine_of(model_of("llada"));
+    std::vector<int32_t> canvas  = {1, 2};
     canvas.resize(18, mask_id);
-    const auto logits = engine->forward(whole_request(canvas)).logits;
+    const auto logits = context->forward(whole_request(canvas)).logits;
     const auto step   = run(model_of("llada"), {1, 2}, params).steps[0].committed[0];
     CHECK(argmax_rows(logits, 320)[static_cast<size_t>(step.first)] == step.second);
 }
@@ -312,19 +312,19 @@ TEST_CASE("upstream 6: only masked rows of the block reach the head, the mask is
     GenerateParams params;
     params.n_predict    = 16;
     params.block_length = 8;
-    const auto engine   = engine_of(model_of("llada"));
-    generate(*engine, random_tokens(50, 256), params);
-    CHECK(engine->stats().n_head_rows == 2 * (8 + 7 + 6 + 5 + 4 + 3 + 2 + 1));
+    const auto context  = engine_of(model_of("llada"));
+    generate(*context, random_tokens(50, 256), params);
+    CHECK(context->stats().n_head_rows == 2 * (8 + 7 + 6 + 5 + 4 + 3 + 2 + 1));
 
     // a bias that makes the mask the best token of every row
     params.logit_bias[mask_id] = 1000.0f;
-    const Generation biased    = generate(*engine, {1, 2}, params);
+    const Generation biased    = generate(*context, {1, 2}, params);
     CHECK(std::count(biased.sequence.begin(), biased.sequence.end(), mask_id) == 0);
 
     // whatever is written first in the first block, when declared an end token, saves the other block
     params.logit_bias    = {{259, 1000.0f}};
     params.end_ids       = {259};
-    const Generation out = generate(*engine, {1, 2}, params);
+    const Generation out = generate(*context, {1, 2}, params);
     CHECK(out.ended);
     CHECK(out.tokens.empty());
     CHECK(out.steps.back().block == 0);
@@ -377,10 +377,10 @@ TEST_CASE("upstream 8: a cache computes less, a threshold needs fewer passes") {
     params.n_predict    = 32;
     params.block_length = 8;
     const auto rows     = [&](DiffusionCache cache) {
-        params.cache      = cache;
-        const auto engine = engine_of(model_of("llada"));
-        const auto out    = generate(*engine, random_tokens(40, 256), params);
-        return std::make_pair(out.n_forward, engine->stats().n_tokens);
+        params.cache       = cache;
+        const auto context = engine_of(model_of("llada"));
+        const auto out     = generate(*context, random_tokens(40, 256), params);
+        return std::make_pair(out.n_forward, context->stats().n_tokens);
     };
     const auto none = rows(DiffusionCache::none), prefix = rows(DiffusionCache::prefix),
                dual = rows(DiffusionCache::dual);

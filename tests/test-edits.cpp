@@ -1,9 +1,9 @@
 // Edits of the attention before its softmax, on random models.
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/tap-log.h"
 
 #include <doctest/doctest.h>
@@ -45,14 +45,14 @@ double worst_row_sum(const Seen & pattern) {
 } // namespace
 
 TEST_CASE("a dropped column is exactly zero and rows sum to one, whatever the attention and the cache") {
-    EngineParams fast = exact_params();
-    fast.flash        = FlashAttention::automatic;
+    ContextParams fast = exact_params();
+    fast.flash         = FlashAttention::automatic;
     for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
-        for (const EngineParams & params : {exact_params(), fast}) {
-            const auto           engine = random_engine(model, params);
-            const auto           tokens = random_tokens(22, 256);
-            const int32_t        B      = model.block_length;
+        for (const ContextParams & params : {exact_params(), fast}) {
+            const auto           context = random_context(model, params);
+            const auto           tokens  = random_tokens(22, 256);
+            const int32_t        B       = model.block_length;
             std::vector<int32_t> queries; // a causal model's first token sees only itself
             if (model.arch != "llada" && B == 0) {
                 queries = range(1, 22);
@@ -60,10 +60,10 @@ TEST_CASE("a dropped column is exactly zero and rows sum to one, whatever the at
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 ForwardRequest request = whole_request(tokens);
                 request.kv             = kv;
-                const auto plain       = engine->forward(request).logits;
+                const auto plain       = context->forward(request).logits;
                 request.edits          = in_all_layers({0, {}, queries, {0}, -inf});
-                const TapLog seen      = observe(*engine, request, all_patterns);
-                CHECK(nmse(engine->forward(request).logits, plain) > 1e-6);
+                const TapLog seen      = observe(*context, request, all_patterns);
+                CHECK(nmse(context->forward(request).logits, plain) > 1e-6);
                 for (const TapPoint & point : all_patterns) {
                     const Seen & pattern = seen.at(tap_key(point));
                     CHECK(worst_row_sum(pattern) <= 1e-5);
@@ -81,16 +81,16 @@ TEST_CASE("a dropped column is exactly zero and rows sum to one, whatever the at
 
 TEST_CASE("biases give the softmax of the unedited scores plus the sum of the biases") {
     for (const RandomModel & model : {small_model("llada"), small_model("qwen3", 4)}) {
-        const auto     engine  = random_engine(model);
+        const auto     context = random_context(model);
         const int64_t  T       = 22;
         ForwardRequest request = whole_request(random_tokens(T, 256));
-        const Seen     scores  = observe(*engine, request, {{Tap::attn_scores, 1}}).at(tap_key({Tap::attn_scores, 1}));
+        const Seen     scores  = observe(*context, request, {{Tap::attn_scores, 1}}).at(tap_key({Tap::attn_scores, 1}));
 
         request.edits      = {{1, {}, {}, {2, 3, 2}, 4.0f},
                               {1, {1, 3}, {}, {3, 9}, -1.5f},
                               {1, {3}, {5, 6}, {9}, -inf},
                               {1, {3}, {5}, {9}, 2.0f}};
-        const TapLog seen  = observe(*engine, request, {{Tap::attn_scores, 1}, {Tap::pattern, 1}});
+        const TapLog seen  = observe(*context, request, {{Tap::attn_scores, 1}, {Tap::pattern, 1}});
         double       worst = 0.0, worst_score = 0.0;
         for (int64_t h = 0; h < 4; h++) {
             for (int64_t q = 0; q < T; q++) {
@@ -121,11 +121,11 @@ TEST_CASE("biases give the softmax of the unedited scores plus the sum of the bi
 }
 
 TEST_CASE("other heads, queries and earlier layers stay as they are, to the bit") {
-    const auto     engine  = random_engine(small_model("llada"));
+    const auto     context = random_context(small_model("llada"));
     ForwardRequest request = whole_request(random_tokens(22, 256));
-    const TapLog   plain   = observe(*engine, request, all_patterns);
+    const TapLog   plain   = observe(*context, request, all_patterns);
     request.edits          = {{1, {2}, {3, 4}, {0, 1}, -inf}};
-    const TapLog edited    = observe(*engine, request, all_patterns);
+    const TapLog edited    = observe(*context, request, all_patterns);
     CHECK(edited.at(tap_key({Tap::pattern, 0})).data == plain.at(tap_key({Tap::pattern, 0})).data);
     CHECK(edited.at(tap_key({Tap::pattern, 2})).data != plain.at(tap_key({Tap::pattern, 2})).data);
     const Seen &before = plain.at(tap_key({Tap::pattern, 1})), &after = edited.at(tap_key({Tap::pattern, 1}));
@@ -142,19 +142,19 @@ TEST_CASE("other heads, queries and earlier layers stay as they are, to the bit"
 }
 
 TEST_CASE("an edit of nothing costs nothing and changes nothing") {
-    EngineParams params    = exact_params();
+    ContextParams params   = exact_params();
     params.flash           = FlashAttention::automatic;
-    const auto     engine  = random_engine(small_model("llada"), params);
+    const auto     context = random_context(small_model("llada"), params);
     ForwardRequest request = whole_request(random_tokens(22, 256));
-    const auto     plain   = engine->forward(request).logits;
-    const int64_t  built   = engine->stats().n_graph_build;
+    const auto     plain   = context->forward(request).logits;
+    const int64_t  built   = context->stats().n_graph_build;
     request.edits          = {
                  {0, {}, {}, {3}, 0.0f}, {1, {}, {}, {22, 500, -1}, -inf}, {2, {}, {}, {}, -inf}, {1, {}, {40}, {0}, -inf}};
-    CHECK(engine->forward(request).logits == plain);
-    CHECK(engine->stats().n_graph_build == built);
+    CHECK(context->forward(request).logits == plain);
+    CHECK(context->stats().n_graph_build == built);
 
     // plain attention with nothing to add is the same to the bit, too
-    const auto exact  = random_engine(small_model("llada"));
+    const auto exact  = random_context(small_model("llada"));
     request.edits     = {};
     const auto logits = exact->forward(request).logits;
     request.probed    = {0, 1, 2};
@@ -163,12 +163,12 @@ TEST_CASE("an edit of nothing costs nothing and changes nothing") {
 }
 
 TEST_CASE("a probe sees the unedited attention received, and its edits equal given ones") {
-    EngineParams two = exact_params();
-    two.n_streams    = 2;
+    ContextParams two = exact_params();
+    two.n_streams     = 2;
     for (const RandomModel & model : {small_model("llada"), small_model("qwen3", 4)}) {
         for (const bool streams : {false, true}) {
             for (const bool cached : {false, true}) {
-                const auto     engine  = random_engine(model, streams ? two : exact_params());
+                const auto     context = random_context(model, streams ? two : exact_params());
                 const auto     tokens  = random_tokens(24, 256);
                 ForwardRequest request = cached ? stored_part(tokens, 8, 24) : whole_request(tokens);
                 ForwardRequest first   = stored_part(tokens, 0, 8);
@@ -180,20 +180,20 @@ TEST_CASE("a probe sees the unedited attention received, and its edits equal giv
                     }
                 }
                 const auto start = [&] {
-                    engine->kv_truncate(0);
+                    context->kv_truncate(0);
                     if (cached) {
-                        engine->forward(first);
+                        context->forward(first);
                     }
                 };
                 const AttentionEdit drop{1, {0, 2}, {}, {1, 9}, -inf}, push{1, {}, {}, {5}, 2.0f};
                 request.rows = {0};
                 start();
-                const Seen received = observe(*engine, request, {{Tap::pattern, 1, TapReduce::received}})
+                const Seen received = observe(*context, request, {{Tap::pattern, 1, TapReduce::received}})
                                           .at(tap_key({Tap::pattern, 1, TapReduce::received}));
                 request.edits = {push, drop};
                 start();
-                const auto given = engine->forward(request).logits;
-                const Seen shown = observe(*engine, request, {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
+                const auto given = context->forward(request).logits;
+                const Seen shown = observe(*context, request, {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
 
                 int n_calls    = 0;
                 request.edits  = {push};
@@ -206,9 +206,9 @@ TEST_CASE("a probe sees the unedited attention received, and its edits equal giv
                     return std::vector<AttentionEdit>{drop};
                 };
                 start();
-                CHECK(engine->forward(request).logits == given);
+                CHECK(context->forward(request).logits == given);
                 CHECK(n_calls == 1);
-                const TapLog seen = observe(*engine, request, {{Tap::attn_scores, 1}, {Tap::pattern, 1}});
+                const TapLog seen = observe(*context, request, {{Tap::attn_scores, 1}, {Tap::pattern, 1}});
                 CHECK(seen.at(tap_key({Tap::pattern, 1})).data == shown.data);
                 CHECK(seen.at(tap_key({Tap::attn_scores, 1})).at(2, 0, 9) == -inf);
                 CHECK(std::isfinite(seen.at(tap_key({Tap::attn_scores, 1})).at(1, 0, 0)));
@@ -224,7 +224,7 @@ TEST_CASE("edited layers of one pass may differ, and share one mask") {
     RandomModel model        = small_model("llada");
     model.n_layer            = 12;
     const auto compute_bytes = [&](int32_t n_layers) {
-        const auto     engine  = random_engine(model);
+        const auto     context = random_context(model);
         ForwardRequest request = whole_request(random_tokens(100, 256));
         for (int32_t il = 0; il < n_layers; il++) {
             request.edits.push_back({il, {il % 4}, {}, {il}, -inf});
@@ -235,22 +235,22 @@ TEST_CASE("edited layers of one pass may differ, and share one mask") {
             CHECK(row[event.point.layer] == 0.0f);
             CHECK(row[event.point.layer + 1] > 0.0f);
         };
-        engine->forward(request);
-        CHECK(engine->stats().n_graph_build == 1);
-        engine->forward(request);
-        CHECK(engine->stats().n_graph_build == 1);
-        return static_cast<int64_t>(engine->stats().compute_bytes);
+        context->forward(request);
+        CHECK(context->stats().n_graph_build == 1);
+        context->forward(request);
+        CHECK(context->stats().n_graph_build == 1);
+        return static_cast<int64_t>(context->stats().compute_bytes);
     };
     CHECK(compute_bytes(12) - compute_bytes(2) <= 12 * 1024);
 }
 
 TEST_CASE("the cached passes of a diffusion model take edits by position") {
-    const auto tokens = random_tokens(50, 256);
-    const auto engine = random_engine(small_model("llada"));
-    engine->forward(stored_part(tokens, 0, 50));
+    const auto tokens  = random_tokens(50, 256);
+    const auto context = random_context(small_model("llada"));
+    context->forward(stored_part(tokens, 0, 50));
     ForwardRequest part = stored_part(tokens, 16, 24);
     part.edits          = in_all_layers({0, {}, {17, 18, 40}, {3, 20, 49}, -inf});
-    const TapLog seen   = observe(*engine, part, all_patterns);
+    const TapLog seen   = observe(*context, part, all_patterns);
     for (const TapPoint & point : all_patterns) {
         const Seen & pattern = seen.at(tap_key(point));
         CHECK(worst_row_sum(pattern) <= 1e-5);
@@ -263,40 +263,40 @@ TEST_CASE("the cached passes of a diffusion model take edits by position") {
 }
 
 TEST_CASE("a query without any key left is an error, and the engine goes on") {
-    const auto     engine  = random_engine(small_model("llama"));
+    const auto     context = random_context(small_model("llama"));
     ForwardRequest request = whole_request(random_tokens(10, 256));
-    const auto     plain   = engine->forward(request).logits;
+    const auto     plain   = context->forward(request).logits;
     request.edits          = {{1, {}, {}, {0}, -inf}};
-    CHECK_THROWS_WITH_AS(engine->forward(request),
+    CHECK_THROWS_WITH_AS(context->forward(request),
                          "layer 1, head 0: the edits leave the query at position 0 no key to attend to; exclude it "
                          "with queries=",
                          Error);
     request.edits = {{2, {3}, {4}, {0, 1, 2, 3, 4}, -inf}};
     request.kv    = KvUse::store;
-    CHECK_THROWS_WITH_AS(engine->forward(request),
+    CHECK_THROWS_WITH_AS(context->forward(request),
                          "layer 2, head 3: the edits leave the query at position 4 no key to attend to; exclude it "
                          "with queries=",
                          Error);
     request.edits.clear();
-    CHECK(nmse(engine->forward(request).logits, plain) <= 1e-10);
+    CHECK(nmse(context->forward(request).logits, plain) <= 1e-10);
     request.kv = KvUse::none;
-    CHECK(engine->forward(request).logits == plain);
+    CHECK(context->forward(request).logits == plain);
 
     request.probed = {1};
     request.probe  = [](int32_t, const std::vector<int32_t> & keys, const float *) {
         return std::vector<AttentionEdit>{{1, {}, {}, keys, -inf}};
     };
-    CHECK_THROWS_AS(engine->forward(request), Error);
+    CHECK_THROWS_AS(context->forward(request), Error);
     request.probed.clear();
-    CHECK(engine->forward(request).logits == plain);
+    CHECK(context->forward(request).logits == plain);
 }
 
 TEST_CASE("wrong edits are named") {
-    const auto engine  = random_engine(small_model("llada"));
+    const auto context = random_context(small_model("llada"));
     const auto rejects = [&](const std::string & message, const AttentionEdit & edit) {
         ForwardRequest request = whole_request(random_tokens(5, 256));
         request.edits          = {edit};
-        CHECK_THROWS_WITH_AS(engine->forward(request), message.c_str(), Error);
+        CHECK_THROWS_WITH_AS(context->forward(request), message.c_str(), Error);
     };
     rejects("layer 3 cannot be edited, the model has layers 0 to 2", {3, {}, {}, {0}, 1.0f});
     rejects("head 4 cannot be edited, the model has heads 0 to 3", {0, {4}, {}, {0}, 1.0f});
@@ -306,9 +306,9 @@ TEST_CASE("wrong edits are named") {
     rejects("an edit of layer 0 has the bias nan, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, std::nanf("")});
     ForwardRequest request = whole_request(random_tokens(5, 256));
     request.probed         = {1};
-    CHECK_THROWS_WITH_AS(engine->forward(request), "layer 1 is to be probed, but there is no probe", Error);
+    CHECK_THROWS_WITH_AS(context->forward(request), "layer 1 is to be probed, but there is no probe", Error);
     request.probe = [](int32_t, const std::vector<int32_t> &, const float *) {
         return std::vector<AttentionEdit>{{2, {}, {}, {0}, -inf}};
     };
-    CHECK_THROWS_WITH_AS(engine->forward(request), "a probe of layer 1 edits layer 2", Error);
+    CHECK_THROWS_WITH_AS(context->forward(request), "a probe of layer 1 edits layer 2", Error);
 }

@@ -1,13 +1,13 @@
 // Files as they are found in the wild: fused Q/K/V, split in several, and a trained model.
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
 #include "support/converted.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 #include <ggml-cpp.h>
@@ -36,7 +36,7 @@ LoadedGguf load_gguf(const std::string & path) {
 std::vector<float> logits_of(const std::string & path, const std::vector<int32_t> & tokens) {
     ModelParams model;
     model.path = path;
-    return load_engine(model, exact_params())->forward(whole_request(tokens)).logits;
+    return load_context(model, exact_params())->forward(whole_request(tokens)).logits;
 }
 
 } // namespace
@@ -119,15 +119,15 @@ TEST_CASE("a trained model continues a story as libllama does") {
     const Vocab    vocab  = Vocab::load(model.path);
     const auto     prompt = vocab.encode("Once upon a time", true, false);
     GenerateParams params;
-    params.n_predict    = 64;
-    EngineParams engine = exact_params();
-    const auto   ours   = generate(*load_engine(model, engine), prompt, params);
-    const auto   theirs = generate(*load_llama_engine(model, engine), prompt, params);
+    params.n_predict      = 64;
+    ContextParams context = exact_params();
+    const auto    ours    = generate(*load_context(model, context), prompt, params);
+    const auto    theirs  = generate(*load_llama_context(model, context), prompt, params);
     CHECK(ours.tokens == theirs.tokens);
     const std::string text = vocab.decode(ours.tokens);
     CHECK(text.find("little girl named") != std::string::npos); // fluent TinyStories English, not token salad
     // the fast path may round differently, but not change what a trained model says in its first sentence
-    const auto fast = vocab.decode(generate(*load_engine(model, {}), prompt, params).tokens);
+    const auto fast = vocab.decode(generate(*load_context(model, {}), prompt, params).tokens);
     CHECK(fast.substr(0, 40) == text.substr(0, 40));
 }
 
@@ -140,18 +140,18 @@ TEST_CASE("loading tells how far it is after every tensor, and ends where nobody
         told.push_back(done);
         return true;
     };
-    load_engine(model, exact_params());
+    load_context(model, exact_params());
     CHECK(told.size() >= 20); // 2 layers of 9 tensors, embedding, norm and head
     CHECK(std::is_sorted(told.begin(), told.end()));
     CHECK(told.back() == 1.0f);
 
     model.progress = [](float done) { return done < 0.5f; };
-    CHECK_THROWS_WITH_AS(load_engine(model, exact_params()), (model.path + ": loading was cancelled").c_str(), Error);
+    CHECK_THROWS_WITH_AS(load_context(model, exact_params()), (model.path + ": loading was cancelled").c_str(), Error);
 
-    EngineParams params = exact_params();
-    RandomModel  long_context;
+    ContextParams params = exact_params();
+    RandomModel   long_context;
     long_context.n_ctx = 8192;
-    CHECK(random_engine(long_context, params)->n_ctx() == 4096);
+    CHECK(random_context(long_context, params)->n_ctx() == 4096);
     params.n_ctx = -1;
-    CHECK(random_engine(long_context, params)->n_ctx() == 8192);
+    CHECK(random_context(long_context, params)->n_ctx() == 8192);
 }

@@ -1,8 +1,8 @@
 // Our engine against libllama on the same file: two implementations that share nothing but ggml's kernels.
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -26,18 +26,18 @@ RandomModel model_of(const std::string & arch, const std::string & type) {
 }
 
 struct Pair {
-    std::unique_ptr<Engine> ours;
-    std::unique_ptr<Engine> theirs;
+    std::unique_ptr<Context> ours;
+    std::unique_ptr<Context> theirs;
 };
 
-Pair load_pair(const RandomModel & model, const EngineParams & params) {
+Pair load_pair(const RandomModel & model, const ContextParams & params) {
     ModelParams where;
     where.path = random_gguf(model);
     // activations rounded to 8 bits amplify the order of sums, so quantised weights need the same kernels on both sides: not ours
     // (test-kernel-engine.cpp has them), and not those of repacked layouts, which a tied head has only here
     where.use_kernels = model.type == "f32";
     where.use_repack  = model.type == "f32";
-    return {load_engine(where, params), load_llama_engine(where, params)};
+    return {load_context(where, params), load_llama_context(where, params)};
 }
 
 void check_same(const std::vector<float> & ours, const std::vector<float> & theirs, size_t n_vocab, double tolerance) {
@@ -46,12 +46,12 @@ void check_same(const std::vector<float> & ours, const std::vector<float> & thei
 }
 
 // The tokens one by one after a first batch, as decoding does it.
-std::vector<float> run_decode(Engine & engine, const std::vector<int32_t> & tokens, size_t n_prompt) {
+std::vector<float> run_decode(Context & context, const std::vector<int32_t> & tokens, size_t n_prompt) {
     std::vector<float> all;
     for (size_t first = 0; first < tokens.size(); first += first == 0 ? n_prompt : 1) {
         const size_t n = first == 0 ? n_prompt : 1;
         const auto & logits =
-            engine.forward(stored_part(tokens, static_cast<int32_t>(first), static_cast<int32_t>(first + n))).logits;
+            context.forward(stored_part(tokens, static_cast<int32_t>(first), static_cast<int32_t>(first + n))).logits;
         all.insert(all.end(), logits.begin(), logits.end());
     }
     return all;
@@ -88,9 +88,9 @@ TEST_CASE("autoregressive decoding with stored keys and values") {
 }
 
 TEST_CASE("with flash attention") {
-    EngineParams params = exact_params();
-    params.flash        = FlashAttention::on;
-    const auto request  = whole_request(random_tokens(48, 256));
+    ContextParams params = exact_params();
+    params.flash         = FlashAttention::on;
+    const auto request   = whole_request(random_tokens(48, 256));
     for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3"}) {
         CAPTURE(std::string(arch));
         const Pair pair = load_pair(model_of(arch, "f32"), params);
@@ -113,14 +113,14 @@ TEST_CASE("block-causal models at both ends") {
         const auto  theirs = [&](const char * arch) {
             model.arch = arch;
             where.path = random_gguf(model);
-            return load_llama_engine(where, exact_params())->forward(whole_request(tokens)).logits;
+            return load_llama_context(where, exact_params())->forward(whole_request(tokens)).logits;
         };
         const auto ours = [&](int32_t block_length) {
             model.arch             = family.ours;
             where.path             = random_gguf(model);
             ForwardRequest request = whole_request(tokens);
             request.block_length   = block_length;
-            return load_engine(where, exact_params())->forward(request).logits;
+            return load_context(where, exact_params())->forward(request).logits;
         };
         CHECK(nmse(ours(1), theirs(family.causal)) <= 1e-9);
         if (family.full != nullptr) {

@@ -1,10 +1,11 @@
 // What the engine promises about any model, on random ones: rows, K/V store, streams, graph reuse, taps, bad requests.
 
-#include "buoy/engine.h"
+#include "base/fail.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "kernel/matmul.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -35,7 +36,7 @@ std::vector<float> rows_of(const std::vector<float> & logits, size_t n_vocab, co
 }
 
 // Runs tokens through the store in batches of n, returns all logits.
-std::vector<float> run_stored(Engine & engine, const std::vector<int32_t> & tokens, size_t n) {
+std::vector<float> run_stored(Context & context, const std::vector<int32_t> & tokens, size_t n) {
     std::vector<float> all;
     for (size_t first = 0; first < tokens.size(); first += n) {
         const size_t   last    = std::min(first + n, tokens.size());
@@ -45,7 +46,7 @@ std::vector<float> run_stored(Engine & engine, const std::vector<int32_t> & toke
             request.positions.push_back(static_cast<int32_t>(i));
         }
         request.kv        = KvUse::store;
-        const auto & part = engine.forward(request).logits;
+        const auto & part = context.forward(request).logits;
         all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -57,34 +58,34 @@ TEST_CASE("rows nobody asked for are not computed, the others are the same") {
     for (const char * arch : {"llada", "dream", "llama", "qwen2", "qwen3"}) {
         const std::string name = arch;
         CAPTURE(name);
-        const auto   engine = random_engine(model_of(arch));
-        const size_t V      = static_cast<size_t>(engine->info().n_vocab);
-        const auto   tokens = random_tokens(40, 256);
-        const auto   all    = engine->forward(whole_request(tokens)).logits;
-        const auto   before = engine->stats();
+        const auto   context = random_context(model_of(arch));
+        const size_t V       = static_cast<size_t>(context->info().n_vocab);
+        const auto   tokens  = random_tokens(40, 256);
+        const auto   all     = context->forward(whole_request(tokens)).logits;
+        const auto   before  = context->stats();
         CHECK(before.n_head_rows == 40);
         CHECK(before.n_query_rows_last == 40);
 
         ForwardRequest few = whole_request(tokens);
         few.rows           = {3, 17, 39};
-        CHECK(nmse(engine->forward(few).logits, rows_of(all, V, few.rows)) <= tolerance_f32);
-        CHECK(engine->stats().n_head_rows - before.n_head_rows == 3);
-        CHECK(engine->stats().n_query_rows_last - before.n_query_rows_last == 3);
+        CHECK(nmse(context->forward(few).logits, rows_of(all, V, few.rows)) <= tolerance_f32);
+        CHECK(context->stats().n_head_rows - before.n_head_rows == 3);
+        CHECK(context->stats().n_query_rows_last - before.n_query_rows_last == 3);
 
         // in any order, and more than once
         few.rows.clear();
         for (int32_t row = 39; row >= 0; row--) {
             few.rows.push_back(row);
         }
-        CHECK(nmse(engine->forward(few).logits, rows_of(all, V, few.rows)) <= tolerance_f32);
+        CHECK(nmse(context->forward(few).logits, rows_of(all, V, few.rows)) <= tolerance_f32);
         few.rows.push_back(7);
-        CHECK(nmse(engine->forward(few).logits, rows_of(all, V, few.rows)) <= tolerance_f32);
-        const auto again = engine->stats();
+        CHECK(nmse(context->forward(few).logits, rows_of(all, V, few.rows)) <= tolerance_f32);
+        const auto again = context->stats();
 
         few.rows = {};
-        CHECK(engine->forward(few).logits.empty());
-        CHECK(engine->stats().n_head_rows == again.n_head_rows);
-        CHECK(engine->stats().n_query_rows_last == again.n_query_rows_last);
+        CHECK(context->forward(few).logits.empty());
+        CHECK(context->stats().n_head_rows == again.n_head_rows);
+        CHECK(context->stats().n_query_rows_last == again.n_query_rows_last);
     }
 }
 
@@ -95,14 +96,14 @@ TEST_CASE("stored keys and values are exact for causal and block-causal attentio
         const std::string name = model.arch;
         CAPTURE(name);
         CAPTURE(model.block_length);
-        const auto engine = random_engine(model);
-        const auto whole  = engine->forward(whole_request(tokens)).logits;
+        const auto context = random_context(model);
+        const auto whole   = context->forward(whole_request(tokens)).logits;
         // a batch must hold whole blocks, or later tokens of a block would be missing when its first ones are computed
         const size_t unit = static_cast<size_t>(std::max(1, model.block_length));
         for (size_t n : {unit, 3 * unit, size_t{40}, size_t{80}}) {
             CAPTURE(n);
-            engine->kv_truncate(0);
-            CHECK(nmse(run_stored(*engine, tokens, n), whole) <= tolerance_f32);
+            context->kv_truncate(0);
+            CHECK(nmse(run_stored(*context, tokens, n), whole) <= tolerance_f32);
         }
     }
 }
@@ -111,44 +112,44 @@ TEST_CASE("stored keys and values in F16 and Q8_0 stay close") {
     const auto tokens = random_tokens(64, 256);
     for (bool flash : {false, true}) {
         for (KvType type : {KvType::f16, KvType::q8_0}) {
-            RandomModel model   = model_of("llama");
-            model.head_dim      = 32;
-            EngineParams params = exact_params();
+            RandomModel model    = model_of("llama");
+            model.head_dim       = 32;
+            ContextParams params = exact_params();
             params.type_k = params.type_v = type;
             params.flash                  = flash ? FlashAttention::on : FlashAttention::off;
-            const auto whole              = random_engine(model)->forward(whole_request(tokens)).logits;
-            CHECK(nmse(run_stored(*random_engine(model, params), tokens, 16), whole) <=
+            const auto whole              = random_context(model)->forward(whole_request(tokens)).logits;
+            CHECK(nmse(run_stored(*random_context(model, params), tokens, 16), whole) <=
                   (type == KvType::f16 ? 1e-5 : 1e-2));
         }
     }
 }
 
 TEST_CASE("truncating the store forgets what came after") {
-    const auto engine = random_engine(model_of("llama"));
-    const auto first  = random_tokens(30, 256, 1);
-    auto       second = random_tokens(30, 256, 2);
+    const auto context = random_context(model_of("llama"));
+    const auto first   = random_tokens(30, 256, 1);
+    auto       second  = random_tokens(30, 256, 2);
     std::copy(first.begin(), first.begin() + 10, second.begin());
-    run_stored(*engine, first, 30);
-    engine->kv_truncate(10);
+    run_stored(*context, first, 30);
+    context->kv_truncate(10);
     ForwardRequest rest = whole_request({second.begin() + 10, second.end()});
     rest.kv             = KvUse::store;
     for (int32_t i = 10; i < 30; i++) {
         rest.positions.push_back(i);
     }
-    const auto resumed = engine->forward(rest).logits;
-    const auto whole   = engine->forward(whole_request(second)).logits;
-    const auto V       = engine->info().n_vocab;
+    const auto resumed = context->forward(rest).logits;
+    const auto whole   = context->forward(whole_request(second)).logits;
+    const auto V       = context->info().n_vocab;
     CHECK(nmse(resumed, {whole.begin() + 10 * V, whole.end()}) <= tolerance_f32);
 }
 
 TEST_CASE("full attention: any positions can be recomputed against the stored others") {
-    const auto     engine = random_engine(model_of("llada"));
-    const auto     tokens = random_tokens(50, 256);
-    const size_t   V      = static_cast<size_t>(engine->info().n_vocab);
-    ForwardRequest all    = whole_request(tokens);
-    const auto     whole  = engine->forward(all).logits;
-    all.kv                = KvUse::store;
-    CHECK(nmse(engine->forward(all).logits, whole) <= tolerance_f32);
+    const auto     context = random_context(model_of("llada"));
+    const auto     tokens  = random_tokens(50, 256);
+    const size_t   V       = static_cast<size_t>(context->info().n_vocab);
+    ForwardRequest all     = whole_request(tokens);
+    const auto     whole   = context->forward(all).logits;
+    all.kv                 = KvUse::store;
+    CHECK(nmse(context->forward(all).logits, whole) <= tolerance_f32);
 
     const std::vector<int32_t> chosen = {0, 7, 8, 9, 31, 49};
     ForwardRequest             some;
@@ -159,20 +160,20 @@ TEST_CASE("full attention: any positions can be recomputed against the stored ot
     some.positions = chosen;
     some.kv        = KvUse::store;
     // unchanged tokens give unchanged keys, so the others need not be computed again
-    CHECK(nmse(engine->forward(some).logits, rows_of(whole, V, chosen)) <= tolerance_f32);
+    CHECK(nmse(context->forward(some).logits, rows_of(whole, V, chosen)) <= tolerance_f32);
 
     // a changed one changes its own row and what later calls see of it
     some.tokens[2] = (some.tokens[2] + 1) % 256;
-    CHECK(nmse(engine->forward(some).logits, rows_of(whole, V, chosen)) > 1e-4);
+    CHECK(nmse(context->forward(some).logits, rows_of(whole, V, chosen)) > 1e-4);
 }
 
 TEST_CASE("streams are independent") {
-    EngineParams two = exact_params();
-    two.n_streams    = 2;
+    ContextParams two = exact_params();
+    two.n_streams     = 2;
     for (const char * arch : {"llada", "qwen3"}) {
         const RandomModel model = model_of(arch);
-        const auto        one   = random_engine(model);
-        const auto        both  = random_engine(model, two);
+        const auto        one   = random_context(model);
+        const auto        both  = random_context(model, two);
         const auto        a     = random_tokens(24, 256, 1);
         const auto        b     = random_tokens(24, 256, 2);
         for (KvUse kv : {KvUse::none, KvUse::store}) {
@@ -191,34 +192,34 @@ TEST_CASE("streams are independent") {
 }
 
 TEST_CASE("a graph is built once per shape and nothing is allocated after that") {
-    const auto     engine  = random_engine(model_of("llada"));
+    const auto     context = random_context(model_of("llada"));
     ForwardRequest request = whole_request(random_tokens(32, 256));
-    engine->forward(request);
-    const size_t bytes = engine->stats().compute_bytes;
+    context->forward(request);
+    const size_t bytes = context->stats().compute_bytes;
     for (uint32_t i = 0; i < 5; i++) {
         request.tokens = random_tokens(32, 256, i);
-        engine->forward(request);
+        context->forward(request);
     }
-    CHECK(engine->stats().n_graph_build == 1);
-    CHECK(engine->stats().n_forward == 6);
-    CHECK(engine->stats().compute_bytes == bytes);
+    CHECK(context->stats().n_graph_build == 1);
+    CHECK(context->stats().n_forward == 6);
+    CHECK(context->stats().compute_bytes == bytes);
     request.rows = {1};
-    engine->forward(request);
-    CHECK(engine->stats().n_graph_build == 2);
+    context->forward(request);
+    CHECK(context->stats().n_graph_build == 2);
 
     // a growing sequence keeps its graph until the padded number of keys changes
-    const auto ar = random_engine(model_of("llama"));
+    const auto ar = random_context(model_of("llama"));
     run_stored(*ar, random_tokens(60, 256), 1);
     CHECK(ar->stats().n_graph_build == 1);
 }
 
 TEST_CASE("row summaries equal what the logits say") {
-    const auto     engine  = random_engine(model_of("llada"));
+    const auto     context = random_context(model_of("llada"));
     ForwardRequest request = whole_request(random_tokens(20, 256));
-    const size_t   V       = static_cast<size_t>(engine->info().n_vocab);
-    const auto     logits  = engine->forward(request).logits;
+    const size_t   V       = static_cast<size_t>(context->info().n_vocab);
+    const auto     logits  = context->forward(request).logits;
     request.output         = OutputKind::summary;
-    const auto summaries   = engine->forward(request).summaries;
+    const auto summaries   = context->forward(request).summaries;
     CHECK(summaries.size() == 20);
     for (size_t r = 0; r < summaries.size(); r++) {
         const float * row  = logits.data() + r * V;
@@ -248,11 +249,11 @@ TEST_CASE("row summaries equal what the logits say") {
 
 TEST_CASE("taps: shapes, rows that sum to one, scores that give the pattern, unseen keys at zero") {
     for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 4)}) {
-        EngineParams params   = exact_params();
-        params.flash          = FlashAttention::automatic; // only a watched layer leaves the fast path
-        const auto     engine = random_engine(model, params);
-        const int64_t  T = 22, H = 4, Hkv = model.n_head_kv, D = engine->info().head_dim;
-        const auto     plain   = engine->forward(whole_request(random_tokens(T, 256))).logits;
+        ContextParams params   = exact_params();
+        params.flash           = FlashAttention::automatic; // only a watched layer leaves the fast path
+        const auto     context = random_context(model, params);
+        const int64_t  T = 22, H = 4, Hkv = model.n_head_kv, D = context->info().head_dim;
+        const auto     plain   = context->forward(whole_request(random_tokens(T, 256))).logits;
         ForwardRequest request = whole_request(random_tokens(T, 256));
         for (Tap tap : {Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
             request.taps.push_back({tap, 1});
@@ -266,7 +267,7 @@ TEST_CASE("taps: shapes, rows that sum to one, scores that give the pattern, uns
                 data[event.point.tap].assign(event.data, event.data + event.shape[0] * event.shape[1] * event.shape[2]);
                 CHECK(event.point.layer == 1);
             };
-            CHECK(nmse(engine->forward(request).logits, plain) <=
+            CHECK(nmse(context->forward(request).logits, plain) <=
                   1e-5); // flash attention rounds keys and values to F16
             CHECK(shape[Tap::pattern] == std::array<int64_t, 3>{H, T, T});
             CHECK(shape[Tap::attn_scores] == std::array<int64_t, 3>{H, T, T});
@@ -307,14 +308,14 @@ TEST_CASE("taps: shapes, rows that sum to one, scores that give the pattern, uns
 }
 
 TEST_CASE("what a sink throws ends the forward pass and reaches the caller") {
-    const auto     engine  = random_engine(model_of("llada"));
+    const auto     context = random_context(model_of("llada"));
     ForwardRequest request = whole_request(random_tokens(8, 256));
-    const auto     before  = engine->forward(request).logits;
+    const auto     before  = context->forward(request).logits;
     request.taps           = {{Tap::pattern, 0}};
     request.sink           = [](const TapEvent &) { fail_runtime("the disk is full"); };
-    CHECK_THROWS_WITH_AS(engine->forward(request), "the disk is full", Error);
+    CHECK_THROWS_WITH_AS(context->forward(request), "the disk is full", Error);
     request.taps.clear();
-    CHECK(engine->forward(request).logits == before);
+    CHECK(context->forward(request).logits == before);
 }
 
 TEST_CASE("weights by mmap and by copy, as they are and repacked, give the same") {
@@ -327,26 +328,26 @@ TEST_CASE("weights by mmap and by copy, as they are and repacked, give the same"
         ModelParams where;
         where.path          = random_gguf(model);
         const auto request  = whole_request(random_tokens(20, 256));
-        const auto expected = load_engine(where, exact_params())->forward(request).logits;
+        const auto expected = load_context(where, exact_params())->forward(request).logits;
         where.use_mmap      = false;
-        CHECK(load_engine(where, exact_params())->forward(request).logits == expected);
+        CHECK(load_context(where, exact_params())->forward(request).logits == expected);
         where.use_repack = false;
         // ggml's repacked k-quant kernels round activations in blocks of their own
         const double tolerance = name == "q4_K" ? 1e-3 : 1e-6;
-        CHECK(nmse(load_engine(where, exact_params())->forward(request).logits, expected) <= tolerance);
+        CHECK(nmse(load_context(where, exact_params())->forward(request).logits, expected) <= tolerance);
         where.use_mmap = true;
-        CHECK(nmse(load_engine(where, exact_params())->forward(request).logits, expected) <= tolerance);
+        CHECK(nmse(load_context(where, exact_params())->forward(request).logits, expected) <= tolerance);
     }
 }
 
 TEST_CASE("a wrong request is an Error, and the engine goes on") {
-    EngineParams params = exact_params();
-    params.n_ctx        = 16;
-    const auto engine   = random_engine(model_of("llama"), params);
-    const auto rejects  = [&](const std::string & message, const std::function<void(ForwardRequest &)> & change) {
+    ContextParams params = exact_params();
+    params.n_ctx         = 16;
+    const auto context   = random_context(model_of("llama"), params);
+    const auto rejects   = [&](const std::string & message, const std::function<void(ForwardRequest &)> & change) {
         ForwardRequest request = whole_request({1, 2, 3});
         change(request);
-        CHECK_THROWS_WITH_AS(engine->forward(request), message.c_str(), Error);
+        CHECK_THROWS_WITH_AS(context->forward(request), message.c_str(), Error);
     };
     rejects("a forward pass got 0 tokens, expected a positive multiple of the 1 streams",
             [](auto & r) { r.tokens.clear(); });
@@ -368,13 +369,13 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
         r.taps = {{Tap::pattern, 3}};
         r.sink = [](const TapEvent &) {};
     });
-    CHECK(engine->forward(whole_request({1, 2, 3})).logits.size() == 3 * 320);
+    CHECK(context->forward(whole_request({1, 2, 3})).logits.size() == 3 * 320);
 
     params.n_threads = 10000;
-    CHECK_THROWS_AS(random_engine(model_of("llama"), params), Error);
+    CHECK_THROWS_AS(random_context(model_of("llama"), params), Error);
     params.n_threads = 1;
     params.type_k    = KvType::q8_0; // head dimension 16
-    CHECK_THROWS_AS(random_engine(model_of("llama"), params), Error);
+    CHECK_THROWS_AS(random_context(model_of("llama"), params), Error);
 }
 
 TEST_CASE("unpacked weights compute what the quantised ones mean") {
@@ -388,22 +389,22 @@ TEST_CASE("unpacked weights compute what the quantised ones mean") {
         ModelParams where;
         where.path          = random_gguf(model);
         const auto request  = whole_request(random_tokens(20, 256));
-        const auto expected = load_engine(where, exact_params())->forward(request).logits;
+        const auto expected = load_context(where, exact_params())->forward(request).logits;
         where.unpack        = Unpack::f16;
         // quantised matmuls also round the activations, to 8 bits
-        CHECK(nmse(load_engine(where, exact_params())->forward(request).logits, expected) <= 1e-3);
+        CHECK(nmse(load_context(where, exact_params())->forward(request).logits, expected) <= 1e-3);
 
         std::string notice;
         where.unpack = Unpack::automatic;
         where.log = [&](LogLevel level, const std::string & text) { notice += level == LogLevel::notice ? text : ""; };
         if (can_mul_packed(GGML_TYPE_Q4_0, 32)) { // nothing to gain where we have kernels of our own
-            CHECK(load_engine(where, exact_params())->forward(request).logits == expected);
+            CHECK(load_context(where, exact_params())->forward(request).logits == expected);
             CHECK(notice.empty());
         }
         where.use_kernels    = false;
-        const auto automatic = load_engine(where, exact_params())->forward(request).logits;
+        const auto automatic = load_context(where, exact_params())->forward(request).logits;
         where.unpack         = Unpack::f16;
-        CHECK(automatic == load_engine(where, exact_params())->forward(request).logits);
+        CHECK(automatic == load_context(where, exact_params())->forward(request).logits);
         CHECK(notice.rfind("unpacking the weights to F16 for speed: ", 0) == 0);
 
         // one token at a time would only get slower
@@ -411,32 +412,32 @@ TEST_CASE("unpacked weights compute what the quantised ones mean") {
         where.path   = random_gguf(model);
         where.unpack = Unpack::automatic;
         notice.clear();
-        load_engine(where, exact_params());
+        load_context(where, exact_params());
         CHECK(notice.empty());
     }
 }
 
 TEST_CASE("long passes, which are built in pieces, equal short ones") {
-    const auto   tokens = random_tokens(1300, 256);
-    EngineParams params = exact_params();
-    params.n_ctx        = 1300;
+    const auto    tokens = random_tokens(1300, 256);
+    ContextParams params = exact_params();
+    params.n_ctx         = 1300;
     for (const char * arch : {"llama", "llada"}) {
         CAPTURE(std::string(arch));
-        const auto     engine  = random_engine(model_of(arch), params);
+        const auto     context = random_context(model_of(arch), params);
         ForwardRequest request = whole_request(tokens);
         // a tapped pass is not divided, so it is the reference; its last layer is, and the pieces must agree with it
         request.taps         = {{Tap::resid_post, 0}, {Tap::resid_post, 1}, {Tap::resid_post, 2}};
         request.sink         = [](const TapEvent &) {};
-        const auto undivided = engine->forward(request).logits;
+        const auto undivided = context->forward(request).logits;
         request.taps.clear();
-        CHECK(nmse(engine->forward(request).logits, undivided) <= tolerance_f32);
+        CHECK(nmse(context->forward(request).logits, undivided) <= tolerance_f32);
         request.kv = KvUse::store;
-        CHECK(nmse(engine->forward(request).logits, undivided) <= tolerance_f32);
+        CHECK(nmse(context->forward(request).logits, undivided) <= tolerance_f32);
         request.rows = {0, 700, 1299};
-        CHECK(nmse(engine->forward(request).logits, rows_of(undivided, 320, request.rows)) <= tolerance_f32);
+        CHECK(nmse(context->forward(request).logits, rows_of(undivided, 320, request.rows)) <= tolerance_f32);
         if (std::string(arch) == "llama") {
-            engine->kv_truncate(0);
-            CHECK(nmse(run_stored(*engine, tokens, 100), undivided) <= tolerance_f32);
+            context->kv_truncate(0);
+            CHECK(nmse(run_stored(*context, tokens, 100), undivided) <= tolerance_f32);
         }
     }
 }
@@ -444,14 +445,14 @@ TEST_CASE("long passes, which are built in pieces, equal short ones") {
 TEST_CASE("flash attention on few rows, which are filled up to a tile, equals plain attention") {
     const auto tokens = random_tokens(90, 256);
     for (int32_t n_streams : {1, 2}) {
-        EngineParams plain = exact_params();
-        plain.n_streams    = n_streams;
-        plain.n_ctx        = 90;
-        EngineParams flash = plain;
-        flash.flash        = FlashAttention::on;
+        ContextParams plain = exact_params();
+        plain.n_streams     = n_streams;
+        plain.n_ctx         = 90;
+        ContextParams flash = plain;
+        flash.flash         = FlashAttention::on;
         for (const RandomModel & model : {model_of("llada"), model_of("llama"), model_of("qwen3", 8)}) {
-            const auto     exact = random_engine(model, plain);
-            const auto     fast  = random_engine(model, flash);
+            const auto     exact = random_context(model, plain);
+            const auto     fast  = random_context(model, flash);
             ForwardRequest whole = whole_request(tokens);
             whole.kv             = KvUse::store;
             ForwardRequest part  = whole_request({tokens.begin() + 40, tokens.begin() + 72});

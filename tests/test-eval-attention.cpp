@@ -38,24 +38,24 @@ const QaItem item = {
 
 // A model with a question for it.
 struct Bench {
-    Vocab                   vocab;
-    std::unique_ptr<Engine> engine;
-    QaPrompt                prompt;
-    GenerateParams          params;
+    Vocab                    vocab;
+    std::unique_ptr<Context> context;
+    QaPrompt                 prompt;
+    GenerateParams           params;
 
-    using Load = std::unique_ptr<Engine> (*)(const ModelParams &, const EngineParams &);
+    using Load = std::unique_ptr<Context> (*)(const ModelParams &, const ContextParams &);
 
-    explicit Bench(const std::string & path, int32_t n_predict = 8, int32_t n_ctx = 256, Load load = load_engine)
+    explicit Bench(const std::string & path, int32_t n_predict = 8, int32_t n_ctx = 256, Load load = load_context)
         : vocab(Vocab::load(path)) {
-        ModelParams  model;
-        EngineParams options;
+        ModelParams   model;
+        ContextParams options;
         model.path        = path;
         options.n_ctx     = n_ctx;
         options.n_threads = 1;
         options.flash     = FlashAttention::off;
         options.type_k    = KvType::f32;
         options.type_v    = KvType::f32;
-        engine            = load(model, options);
+        context           = load(model, options);
         params.n_predict  = n_predict;
         params.end_ids    = vocab.end_ids();
         const PromptTemplate form("test", "{{#passages}}\n{{n}}. {{text}}\n{{/passages}}\n{{question}}\n");
@@ -67,7 +67,7 @@ struct Bench {
         GenerateParams out = params;
         QaCondition    condition;
         condition.edits = edits.empty() ? std::vector<EditSpec>() : edits[0].specs;
-        editor          = make_qa_editor(condition, *engine, prompt, params);
+        editor          = make_qa_editor(condition, *context, prompt, params);
         if (editor) {
             editor->attach(out);
         }
@@ -87,9 +87,9 @@ struct Bench {
         RecordedRun run;
         run.prompt_tokens = prompt.tokens;
         run.generate      = params;
-        Recorder recorder(options, engine->info(), vocab, run);
+        Recorder recorder(options, context->info(), vocab, run);
         recorder.attach(out);
-        generate(*engine, prompt.tokens, out);
+        generate(*context, prompt.tokens, out);
         recorder.finish();
         return options.path;
     }
@@ -150,11 +150,11 @@ nlohmann::ordered_json gold_attention(const analysis::Recording & run, size_t n_
 }
 
 void check_against_recordings(const Bench & bench, const std::vector<QaEdit> & edits) {
-    const std::unique_ptr<QaProbe>   probe = make_attention_probe(*bench.engine, bench.vocab, item, bench.prompt);
+    const std::unique_ptr<QaProbe>   probe = make_attention_probe(*bench.context, bench.vocab, item, bench.prompt);
     std::unique_ptr<AttentionEditor> editor;
     GenerateParams                   params = bench.edited(edits, editor);
     probe->attach(params);
-    const Generation             answer = generate(*bench.engine, bench.prompt.tokens, params);
+    const Generation             answer = generate(*bench.context, bench.prompt.tokens, params);
     const std::string            text   = bench.vocab.decode(answer.tokens);
     const nlohmann::ordered_json found  = probe->result(answer, text, {});
     CAPTURE(text);
@@ -214,7 +214,7 @@ TEST_CASE("attention while evaluating: a block-causal model with its cache") {
 }
 
 TEST_CASE("attention while evaluating through libllama; edits are refused in a line that says why") {
-    const Bench bench(find_model(bundled_autoregressive_model), 8, 256, load_llama_engine);
+    const Bench bench(find_model(bundled_autoregressive_model), 8, 256, load_llama_context);
     check_against_recordings(bench, {});
     std::unique_ptr<AttentionEditor> editor;
     CHECK_THROWS_WITH_AS(bench.edited(parse_qa_edits({"sinks-dropped"}), editor), doctest::Contains("libllama"), Error);
@@ -237,9 +237,9 @@ TEST_CASE("the twins copy the answer with some heads, and these see nothing of a
             CAPTURE(edit);
             std::unique_ptr<AttentionEditor> editor;
             GenerateParams params = bench.edited(edit.empty() ? std::vector<QaEdit>() : parse_qa_edits({edit}), editor);
-            const auto     probe  = make_attention_probe(*bench.engine, bench.vocab, item, bench.prompt);
+            const auto     probe  = make_attention_probe(*bench.context, bench.vocab, item, bench.prompt);
             probe->attach(params);
-            const Generation  answer = generate(*bench.engine, bench.prompt.tokens, params);
+            const Generation  answer = generate(*bench.context, bench.prompt.tokens, params);
             const std::string text   = bench.vocab.decode(answer.tokens);
             const auto        found  = probe->result(answer, text, {});
             double            most = 0, copied = 0;
@@ -282,8 +282,8 @@ TEST_CASE("an edit may name a region that a prompt lacks") {
     std::unique_ptr<AttentionEditor> editor;
     const GenerateParams             params = bench.edited(parse_qa_edits({"gold-unseen"}), editor);
     REQUIRE(editor);
-    CHECK(generate(*bench.engine, bench.prompt.tokens, params).sequence ==
-          generate(*bench.engine, bench.prompt.tokens, bench.params).sequence);
+    CHECK(generate(*bench.context, bench.prompt.tokens, params).sequence ==
+          generate(*bench.context, bench.prompt.tokens, bench.params).sequence);
     CHECK(editor->uses()[0].n_places == 0);
     CHECK_THROWS_AS(bench.edited(parse_qa_edits({"drop keys=doc9"}), editor), Error);
 }

@@ -2,7 +2,7 @@
 
 #include "kernel/kernels.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -28,12 +28,12 @@ RandomModel model_of(const std::string & arch, const std::string & type, int32_t
     return model;
 }
 
-std::unique_ptr<Engine> load(const std::string & path, bool use_kernels, const EngineParams & params) {
+std::unique_ptr<Context> load(const std::string & path, bool use_kernels, const ContextParams & params) {
     ModelParams where;
     where.path        = path;
     where.use_kernels = use_kernels;
     where.use_repack  = !use_kernels; // or ggml's layout for matrix units comes first
-    return load_engine(where, params);
+    return load_context(where, params);
 }
 
 bool has_kernels() {
@@ -44,11 +44,11 @@ bool has_kernels() {
 }
 
 // The whole sequence into the store, then a part of it again with other tokens, as a step inside a block does.
-std::vector<float> run_block(Engine & engine, int32_t n, int32_t first, int32_t last) {
+std::vector<float> run_block(Context & context, int32_t n, int32_t first, int32_t last) {
     ForwardRequest request = whole_request(random_tokens(static_cast<size_t>(n), 256));
     request.kv             = KvUse::store;
-    engine.kv_truncate(0);
-    engine.forward(request);
+    context.kv_truncate(0);
+    context.forward(request);
     request.tokens = random_tokens(static_cast<size_t>(last - first), 256, 7);
     request.positions.clear();
     request.rows.clear();
@@ -56,7 +56,7 @@ std::vector<float> run_block(Engine & engine, int32_t n, int32_t first, int32_t 
         request.positions.push_back(i);
         request.rows.push_back(i - first);
     }
-    return engine.forward(request).logits;
+    return context.forward(request).logits;
 }
 
 } // namespace
@@ -72,12 +72,12 @@ TEST_CASE("quantised products lose no more than ggml's") {
         ModelParams where;
         where.path        = random_gguf(model_of("dream", type));
         where.use_repack  = false; // or ggml's layout for matrix units comes first
-        const auto ours   = load_engine(where, exact_params());
+        const auto ours   = load_context(where, exact_params());
         where.use_kernels = false;
         where.use_repack  = true;
-        const auto theirs = load_engine(where, exact_params());
+        const auto theirs = load_context(where, exact_params());
         where.unpack      = Unpack::f16;
-        const auto exact  = load_engine(where, exact_params());
+        const auto exact  = load_context(where, exact_params());
         for (const size_t n : {1u, 2u, 5u, 48u}) {
             CAPTURE(n);
             const auto request = whole_request(random_tokens(n, 256));
@@ -98,10 +98,10 @@ TEST_CASE("fused attention is as exact as plain attention") {
             CAPTURE(std::string(arch));
             CAPTURE(static_cast<int>(kv));
             const std::string path  = random_gguf(model_of(arch, "f32", std::string(arch) == "dream" ? 8 : 0));
-            EngineParams      plain = exact_params();
+            ContextParams     plain = exact_params();
             plain.type_k            = kv;
             plain.type_v            = kv;
-            EngineParams fused      = plain;
+            ContextParams fused     = plain;
             fused.flash             = FlashAttention::automatic;
             const auto a = load(path, true, plain), b = load(path, true, fused);
             const auto request = whole_request(random_tokens(70, 256));
@@ -118,9 +118,9 @@ TEST_CASE("fused attention keeps streams apart") {
         return;
     }
     const std::string path    = random_gguf(model_of("llada", "f32"));
-    EngineParams      one     = exact_params();
+    ContextParams     one     = exact_params();
     one.flash                 = FlashAttention::automatic;
-    EngineParams two          = one;
+    ContextParams two         = one;
     two.n_streams             = 2;
     const auto         first  = random_tokens(20, 256, 1);
     const auto         second = random_tokens(20, 256, 2);
@@ -157,7 +157,7 @@ TEST_CASE("summaries: ours are ggml's") {
 namespace {
 
 // Everything a pass shows of its patterns, one tap after the other.
-std::vector<float> shown_patterns(Engine & engine, const TapSelection & selection) {
+std::vector<float> shown_patterns(Context & context, const TapSelection & selection) {
     std::vector<float> shown;
     ForwardRequest     request = whole_request(random_tokens(40, 256));
     request.rows               = {3, 39}; // the last layer drops the others, taps show all
@@ -171,7 +171,7 @@ std::vector<float> shown_patterns(Engine & engine, const TapSelection & selectio
             request.taps.push_back({Tap::pattern, layer, reduce});
         }
     }
-    engine.forward(request);
+    context.forward(request);
     return shown;
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("patterns and their means: ours are ggml's") {
         }
         CAPTURE(std::string(arch));
         const std::string path  = random_gguf(model_of(arch, "f32", std::string(arch) == "dream" ? 8 : 0));
-        EngineParams      fused = exact_params();
+        ContextParams     fused = exact_params();
         fused.flash             = FlashAttention::automatic;
         const auto   ours = load(path, true, fused), theirs = load(path, false, exact_params());
         TapSelection all;

@@ -1,7 +1,8 @@
 // The engine over libllama: against the authors' PyTorch and our own engine, and on a tiny model of an architecture that is
 // not ours. F32 weights and K/V, no flash attention, unless said otherwise.
 
-#include "buoy/engine.h"
+#include "base/fail.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "engine/edit-limits.h"
 #include "engine/row-summary.h"
@@ -28,8 +29,8 @@ namespace {
 const std::vector<std::string> oracle_names = {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied",
                                                "qwen2", "qwen3-tied"};
 
-EngineParams exact_params() {
-    EngineParams params;
+ContextParams exact_params() {
+    ContextParams params;
     params.flash     = FlashAttention::off;
     params.type_k    = KvType::f32;
     params.type_v    = KvType::f32;
@@ -37,10 +38,10 @@ EngineParams exact_params() {
     return params;
 }
 
-std::unique_ptr<Engine> load(const std::string & path, const EngineParams & params = exact_params()) {
+std::unique_ptr<Context> load(const std::string & path, const ContextParams & params = exact_params()) {
     ModelParams model;
     model.path = path;
-    return load_llama_engine(model, params);
+    return load_llama_context(model, params);
 }
 
 bool no_shared() {
@@ -60,24 +61,24 @@ std::vector<int32_t> some_tokens(int32_t n) {
 }
 
 // Tokens [first, last) with stored K/V; the logits of every row.
-std::vector<float> forward_stored(Engine & engine, const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
+std::vector<float> forward_stored(Context & context, const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
     ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
     request.positions.resize(request.tokens.size());
     std::iota(request.positions.begin(), request.positions.end(), first);
     request.kv = KvUse::store;
-    return engine.forward(request).logits;
+    return context.forward(request).logits;
 }
 
 // Of every layer, by the names of taps.
-std::map<std::string, Seen> observe_all(Engine & engine, const ForwardRequest & request,
+std::map<std::string, Seen> observe_all(Context & context, const ForwardRequest & request,
                                         const std::vector<Tap> & taps) {
     std::vector<TapPoint> points;
-    for (int32_t il = 0; il < engine.info().n_layer; il++) {
+    for (int32_t il = 0; il < context.info().n_layer; il++) {
         for (const Tap tap : taps) {
             points.push_back({tap, il});
         }
     }
-    const TapLog                log = observe(engine, request, points);
+    const TapLog                log = observe(context, request, points);
     std::map<std::string, Seen> seen;
     for (const TapPoint & point : points) {
         seen[tap_name(point.tap, point.layer)] = log.at(tap_key(point));
@@ -123,25 +124,25 @@ TEST_CASE("llama engine: logits equal the reference, with and without stored K/V
         const Oracle             oracle(name);
         const std::vector<float> expected = oracle.floats("logits");
         const auto               tokens   = oracle.ids("input_ids");
-        const auto               engine   = load(converted_oracle(name));
-        const auto               V        = static_cast<size_t>(engine->info().n_vocab);
+        const auto               context  = load(converted_oracle(name));
+        const auto               V        = static_cast<size_t>(context->info().n_vocab);
 
-        const std::vector<float> plain = engine->forward(whole_request(tokens)).logits;
+        const std::vector<float> plain = context->forward(whole_request(tokens)).logits;
         CHECK(nmse(plain, expected) <= 1e-10);
         CHECK(argmax_rows(plain, V) == argmax_rows(expected, V));
 
-        const bool causal = engine->info().traits.attention == AttentionKind::causal;
+        const bool causal = context->info().traits.attention == AttentionKind::causal;
         CHECK(causal == (oracle.expected["forward"]["attention"] == "causal"));
-        CHECK(engine->info().traits.shift == (causal || name == "dream"));
+        CHECK(context->info().traits.shift == (causal || name == "dream"));
         if (!causal) {
-            CHECK(engine->info().traits.mask_id >= 0);
-            CHECK(contains(error_of([&] { forward_stored(*engine, tokens, 0, 4); }), "full attention"));
+            CHECK(context->info().traits.mask_id >= 0);
+            CHECK(contains(error_of([&] { forward_stored(*context, tokens, 0, 4); }), "full attention"));
             continue;
         }
         const auto         T = static_cast<int32_t>(tokens.size());
         std::vector<float> pieces;
         for (const auto & [first, last] : {std::pair(0, 5), std::pair(5, 6), std::pair(6, T)}) {
-            const std::vector<float> piece = forward_stored(*engine, tokens, first, last);
+            const std::vector<float> piece = forward_stored(*context, tokens, first, last);
             pieces.insert(pieces.end(), piece.begin(), piece.end());
         }
         CHECK(nmse(pieces, expected) <= 1e-10);
@@ -155,13 +156,13 @@ TEST_CASE("llama engine: taps equal the reference and our engine's") {
     for (const std::string & name : oracle_names) {
         CAPTURE(name);
         const Oracle   oracle(name);
-        const auto     engine  = load(converted_oracle(name));
+        const auto     context = load(converted_oracle(name));
         ForwardRequest request = whole_request(oracle.ids("input_ids"));
         request.rows           = {1};
-        const auto seen        = observe_all(*engine, request, all_taps);
+        const auto seen        = observe_all(*context, request, all_taps);
 
         std::vector<float> patterns;
-        for (int32_t il = 0; il < engine->info().n_layer; il++) {
+        for (int32_t il = 0; il < context->info().n_layer; il++) {
             const auto & pattern = seen.at(tap_name(Tap::pattern, il)).data;
             patterns.insert(patterns.end(), pattern.begin(), pattern.end());
         }
@@ -172,7 +173,7 @@ TEST_CASE("llama engine: taps equal the reference and our engine's") {
 
         ModelParams model;
         model.path      = converted_oracle(name);
-        const auto ours = observe_all(*load_engine(model, exact_params()), request, all_taps);
+        const auto ours = observe_all(*load_context(model, exact_params()), request, all_taps);
         CHECK(ours.size() == seen.size());
         for (const auto & [tap, expected] : ours) {
             CAPTURE(tap);
@@ -184,41 +185,41 @@ TEST_CASE("llama engine: taps equal the reference and our engine's") {
 
 TEST_CASE("llama engine: an architecture that is not ours, in chunks and pieces, by the store and without") {
     ModelParams model;
-    model.path        = tiny_gemma();
-    const auto engine = load_engine(model, exact_params());
-    CHECK(engine->info().arch == "gemma");
-    CHECK(engine->info().name == "tiny");
-    CHECK(engine->info().n_vocab == 261);
-    CHECK(engine->info().n_embd == 64);
-    CHECK(engine->info().n_layer == 2);
-    CHECK(engine->info().n_head == 4);
-    CHECK(engine->info().n_head_kv == 2);
-    CHECK(engine->info().head_dim == 32);
-    CHECK(engine->info().traits.shift);
-    CHECK(engine->n_ctx() == 1024);
+    model.path         = tiny_gemma();
+    const auto context = load_context(model, exact_params());
+    CHECK(context->info().arch == "gemma");
+    CHECK(context->info().name == "tiny");
+    CHECK(context->info().n_vocab == 261);
+    CHECK(context->info().n_embd == 64);
+    CHECK(context->info().n_layer == 2);
+    CHECK(context->info().n_head == 4);
+    CHECK(context->info().n_head_kv == 2);
+    CHECK(context->info().head_dim == 32);
+    CHECK(context->info().traits.shift);
+    CHECK(context->n_ctx() == 1024);
 
     constexpr int32_t        T      = 600; // more than one chunk
     const auto               tokens = some_tokens(T);
-    const std::vector<float> plain  = engine->forward(whole_request(tokens)).logits;
+    const std::vector<float> plain  = context->forward(whole_request(tokens)).logits;
     CHECK(plain.size() == 600 * 261);
-    CHECK(nmse(forward_stored(*engine, tokens, 0, T), plain) <= 1e-10);
+    CHECK(nmse(forward_stored(*context, tokens, 0, T), plain) <= 1e-10);
 
-    engine->kv_truncate(550);
+    context->kv_truncate(550);
     const std::vector<float> tail(plain.end() - 50 * 261, plain.end());
-    CHECK(nmse(forward_stored(*engine, tokens, 550, T), tail) <= 1e-10);
-    CHECK(nmse(forward_stored(*engine, tokens, 550, T), tail) <= 1e-10); // writes the same positions again
-    CHECK(nmse(engine->forward(whole_request(tokens)).logits, plain) <= 1e-12);
-    CHECK(nmse(forward_stored(*engine, tokens, 599, T), {plain.end() - 261, plain.end()}) <= 1e-10);
+    CHECK(nmse(forward_stored(*context, tokens, 550, T), tail) <= 1e-10);
+    CHECK(nmse(forward_stored(*context, tokens, 550, T), tail) <= 1e-10); // writes the same positions again
+    CHECK(nmse(context->forward(whole_request(tokens)).logits, plain) <= 1e-12);
+    CHECK(nmse(forward_stored(*context, tokens, 599, T), {plain.end() - 261, plain.end()}) <= 1e-10);
 }
 
 TEST_CASE("llama engine: taps of a stored pass cover all keys") {
-    const auto     engine = load(tiny_gemma());
-    const auto     tokens = some_tokens(560);
-    ForwardRequest whole  = whole_request(tokens);
-    const auto     plain  = observe_all(*engine, whole, all_taps);
+    const auto     context = load(tiny_gemma());
+    const auto     tokens  = some_tokens(560);
+    ForwardRequest whole   = whole_request(tokens);
+    const auto     plain   = observe_all(*context, whole, all_taps);
 
     whole.kv          = KvUse::store;
-    const auto stored = observe_all(*engine, whole, all_taps);
+    const auto stored = observe_all(*context, whole, all_taps);
     for (const auto & [tap, expected] : plain) {
         CAPTURE(tap);
         CHECK(stored.at(tap).shape == expected.shape);
@@ -228,7 +229,7 @@ TEST_CASE("llama engine: taps of a stored pass cover all keys") {
     ForwardRequest last = whole_request({tokens[559]});
     last.positions      = {559};
     last.kv             = KvUse::store;
-    const auto row      = observe_all(*engine, last, all_taps);
+    const auto row      = observe_all(*context, last, all_taps);
     CHECK(row.at("blocks.0.attn.hook_pattern").shape == std::array<int64_t, 3>{4, 1, 560});
     CHECK(row.at("blocks.1.attn.hook_rot_k").shape == std::array<int64_t, 3>{2, 560, 32});
     CHECK(row.at("blocks.1.hook_resid_post").shape == std::array<int64_t, 3>{1, 1, 64});
@@ -250,7 +251,7 @@ TEST_CASE("llama engine: taps of a stored pass cover all keys") {
 }
 
 TEST_CASE("llama engine: reductions and selections equal sums over the unreduced pattern, and our engine's") {
-    const auto check = [](Engine & engine, ForwardRequest request, int32_t first, int32_t n_keys, Engine * ours) {
+    const auto check = [](Context & context, ForwardRequest request, int32_t first, int32_t n_keys, Context * ours) {
         const auto            T = static_cast<int32_t>(request.tokens.size());
         std::vector<TapPoint> points;
         for (TapReduce reduce : {TapReduce::none, TapReduce::heads, TapReduce::received, TapReduce::regions}) {
@@ -262,9 +263,9 @@ TEST_CASE("llama engine: reductions and selections equal sums over the unreduced
         std::iota(keys.begin(), keys.end(), first + T - n_keys);
         const TapSelection selection = request.selection;
         request.selection            = {};
-        const TapLog whole           = observe(engine, request, {{Tap::pattern, 0}, {Tap::pattern, 1}});
+        const TapLog whole           = observe(context, request, {{Tap::pattern, 0}, {Tap::pattern, 1}});
         request.selection            = selection;
-        const TapLog seen            = observe(engine, request, points);
+        const TapLog seen            = observe(context, request, points);
         const TapLog of_ours         = ours ? observe(*ours, request, points) : TapLog{};
         for (const TapPoint & point : points) {
             CAPTURE(tap_key(point));
@@ -302,7 +303,7 @@ TEST_CASE("llama engine: reductions and selections equal sums over the unreduced
             for (const char * name : {"llada", "qwen3-tied"}) {
                 ModelParams model;
                 model.path      = converted_oracle(name);
-                const auto ours = load_engine(model, exact_params());
+                const auto ours = load_context(model, exact_params());
                 check(*load(model.path), request, 0, 20, ours.get());
             }
         }
@@ -310,25 +311,25 @@ TEST_CASE("llama engine: reductions and selections equal sums over the unreduced
 }
 
 TEST_CASE("llama engine: a layer is handed over before the next one is computed") {
-    const auto     engine  = load(tiny_gemma());
+    const auto     context = load(tiny_gemma());
     ForwardRequest request = whole_request(some_tokens(20));
     request.taps           = {{Tap::pattern, 1}, {Tap::resid_post, 0}, {Tap::pattern, 0}};
     std::vector<TapPoint> order;
     request.sink = [&](const TapEvent & event) { order.push_back(event.point); };
-    engine->forward(request);
+    context->forward(request);
     CHECK(order == std::vector<TapPoint>{{Tap::pattern, 0}, {Tap::resid_post, 0}, {Tap::pattern, 1}});
 }
 
 TEST_CASE("llama engine: only the rows asked for, in the order asked for") {
-    const auto               engine = load(tiny_gemma());
-    const auto               tokens = some_tokens(20);
-    const std::vector<float> all    = engine->forward(whole_request(tokens)).logits;
+    const auto               context = load(tiny_gemma());
+    const auto               tokens  = some_tokens(20);
+    const std::vector<float> all     = context->forward(whole_request(tokens)).logits;
 
-    const int64_t  n_rows  = engine->stats().n_head_rows;
+    const int64_t  n_rows  = context->stats().n_head_rows;
     ForwardRequest request = whole_request(tokens);
     request.rows           = {7, 3, 7};
-    const auto some        = engine->forward(request).logits;
-    CHECK(engine->stats().n_head_rows - n_rows == 2);
+    const auto some        = context->forward(request).logits;
+    CHECK(context->stats().n_head_rows - n_rows == 2);
     CHECK(some.size() == 3 * 261);
     for (size_t i = 0; i < 3; i++) {
         const auto row = static_cast<std::ptrdiff_t>(request.rows[i]) * 261;
@@ -338,16 +339,16 @@ TEST_CASE("llama engine: only the rows asked for, in the order asked for") {
     }
 
     request.output         = OutputKind::summary;
-    const auto & summaries = engine->forward(request).summaries;
-    CHECK(engine->forward(request).logits.empty());
+    const auto & summaries = context->forward(request).summaries;
+    CHECK(context->forward(request).logits.empty());
     REQUIRE(summaries.size() == 3);
     CHECK(summaries[1].id == argmax_rows(all, 261)[3]);
 
     request.output = OutputKind::none;
-    CHECK(engine->forward(request).logits.empty());
+    CHECK(context->forward(request).logits.empty());
     request.output = OutputKind::logits;
     request.rows.clear();
-    CHECK(engine->forward(request).logits.empty());
+    CHECK(context->forward(request).logits.empty());
 }
 
 TEST_CASE("row summary") {
@@ -374,14 +375,14 @@ TEST_CASE("llama engine: flash attention and K/V types stay close") {
     const auto               tokens = some_tokens(40);
     const std::vector<float> exact  = load(tiny_gemma())->forward(whole_request(tokens)).logits;
     for (const KvType type : {KvType::f16, KvType::q8_0}) {
-        EngineParams params = exact_params();
-        params.flash        = FlashAttention::automatic;
-        params.type_k       = type;
-        params.type_v       = type;
-        const auto engine   = load(tiny_gemma(), params);
-        CHECK(nmse(engine->forward(whole_request(tokens)).logits, exact) <= 1e-4);
-        CHECK(nmse(forward_stored(*engine, tokens, 0, 40), exact) <= 1e-3);
-        CHECK(observe_all(*engine, whole_request(tokens), {Tap::resid_post}).size() == 2);
+        ContextParams params = exact_params();
+        params.flash         = FlashAttention::automatic;
+        params.type_k        = type;
+        params.type_v        = type;
+        const auto context   = load(tiny_gemma(), params);
+        CHECK(nmse(context->forward(whole_request(tokens)).logits, exact) <= 1e-4);
+        CHECK(nmse(forward_stored(*context, tokens, 0, 40), exact) <= 1e-3);
+        CHECK(observe_all(*context, whole_request(tokens), {Tap::resid_post}).size() == 2);
         params.flash = FlashAttention::on;
         CHECK(
             contains(error_of([&] { observe_all(*load(tiny_gemma(), params), whole_request(tokens), {Tap::pattern}); }),
@@ -390,10 +391,10 @@ TEST_CASE("llama engine: flash attention and K/V types stay close") {
 }
 
 TEST_CASE("llama engine: automatic flash attention is left where a tap needs it, whatever was stored before") {
-    const auto   tokens = some_tokens(40);
-    EngineParams params = exact_params();
-    params.flash        = FlashAttention::automatic;
-    const auto exact = load(tiny_gemma()), engine = load(tiny_gemma(), params);
+    const auto    tokens = some_tokens(40);
+    ContextParams params = exact_params();
+    params.flash         = FlashAttention::automatic;
+    const auto exact = load(tiny_gemma()), context = load(tiny_gemma(), params);
     const auto check_same = [](const TapLog & a, const TapLog & b) {
         REQUIRE(a.size() == b.size());
         for (const auto & [name, seen] : a) {
@@ -401,29 +402,29 @@ TEST_CASE("llama engine: automatic flash attention is left where a tap needs it,
         }
     };
     forward_stored(*exact, tokens, 0, 30);
-    forward_stored(*engine, tokens, 0, 30);
+    forward_stored(*context, tokens, 0, 30);
     ForwardRequest rest = whole_request({tokens.begin() + 30, tokens.end()});
     rest.kv             = KvUse::store;
     rest.positions.resize(10);
     std::iota(rest.positions.begin(), rest.positions.end(), 30);
-    check_same(observe_all(*engine, rest, {Tap::pattern}), observe_all(*exact, rest, {Tap::pattern}));
-    CHECK(forward_stored(*engine, tokens, 35, 40) == forward_stored(*exact, tokens, 35, 40));
-    check_same(observe_all(*engine, whole_request(tokens), {Tap::pattern}),
+    check_same(observe_all(*context, rest, {Tap::pattern}), observe_all(*exact, rest, {Tap::pattern}));
+    CHECK(forward_stored(*context, tokens, 35, 40) == forward_stored(*exact, tokens, 35, 40));
+    check_same(observe_all(*context, whole_request(tokens), {Tap::pattern}),
                observe_all(*exact, whole_request(tokens), {Tap::pattern}));
 }
 
 TEST_CASE("llama engine: that it can't edit is known before") {
-    const auto engine = load(tiny_gemma());
-    CHECK(contains(error_of([&] { check_can_edit(*engine); }), "'gemma' runs through libllama"));
-    CHECK(engine->stats().n_forward == 0);
+    const auto context = load(tiny_gemma());
+    CHECK(contains(error_of([&] { check_can_edit(*context); }), "'gemma' runs through libllama"));
+    CHECK(context->stats().n_forward == 0);
 }
 
 TEST_CASE("llama engine: wrong requests are named") {
-    const auto engine = load(tiny_gemma());
-    const auto ask    = [&](const std::function<void(ForwardRequest &)> & spoil) {
+    const auto context = load(tiny_gemma());
+    const auto ask     = [&](const std::function<void(ForwardRequest &)> & spoil) {
         ForwardRequest request = whole_request(some_tokens(4));
         spoil(request);
-        return error_of([&] { engine->forward(request); });
+        return error_of([&] { context->forward(request); });
     };
     CHECK(contains(ask([](ForwardRequest & r) { r.tokens.clear(); }), "0 tokens"));
     CHECK(contains(ask([](ForwardRequest & r) { r.tokens[1] = 261; }), "token id 261"));
@@ -443,25 +444,25 @@ TEST_CASE("llama engine: wrong requests are named") {
                    "edits of the attention need an architecture of our own (llada, "));
     CHECK(contains(ask([](ForwardRequest & r) { r.probed = {0}; }), "'gemma' runs through libllama"));
     CHECK(contains(ask([](ForwardRequest & r) { r.taps = {{Tap::pattern, 1}}; }), "sink"));
-    CHECK(contains(error_of([&] { forward_stored(*engine, some_tokens(1025), 0, 1025); }), "context of 1024"));
-    CHECK(contains(error_of([&] { engine->kv_truncate(-1); }), "position -1"));
+    CHECK(contains(error_of([&] { forward_stored(*context, some_tokens(1025), 0, 1025); }), "context of 1024"));
+    CHECK(contains(error_of([&] { context->kv_truncate(-1); }), "position -1"));
 
     ForwardRequest broken_sink = whole_request(some_tokens(4));
     broken_sink.taps           = {{Tap::pattern, 0}};
     broken_sink.sink           = [](const TapEvent &) { fail("the sink is full"); };
-    CHECK(error_of([&] { engine->forward(broken_sink); }) == "the sink is full");
-    CHECK(engine->forward(whole_request(some_tokens(4))).logits.size() == 4 * 261);
+    CHECK(error_of([&] { context->forward(broken_sink); }) == "the sink is full");
+    CHECK(context->forward(whole_request(some_tokens(4))).logits.size() == 4 * 261);
 }
 
 TEST_CASE("llama engine: wrong parameters and files are named") {
-    const auto with = [](const std::function<void(EngineParams &)> & spoil) {
-        EngineParams params = exact_params();
+    const auto with = [](const std::function<void(ContextParams &)> & spoil) {
+        ContextParams params = exact_params();
         spoil(params);
         return error_of([&] { load(tiny_gemma(), params); });
     };
-    CHECK(contains(with([](EngineParams & p) { p.n_streams = 2; }), "streams"));
-    CHECK(contains(with([](EngineParams & p) { p.n_ctx = -2; }), "context length"));
-    CHECK(contains(with([](EngineParams & p) { p.n_threads = 10000; }), "threads"));
+    CHECK(contains(with([](ContextParams & p) { p.n_streams = 2; }), "streams"));
+    CHECK(contains(with([](ContextParams & p) { p.n_ctx = -2; }), "context length"));
+    CHECK(contains(with([](ContextParams & p) { p.n_threads = 10000; }), "threads"));
 
     TinyGemma unknown;
     unknown.arch = "no-such-arch";
@@ -480,5 +481,5 @@ TEST_CASE("llama engine: wrong parameters and files are named") {
     ModelParams cancelled;
     cancelled.path     = tiny_gemma();
     cancelled.progress = [](float) { return false; };
-    CHECK(contains(error_of([&] { load_llama_engine(cancelled, exact_params()); }), "cancelled"));
+    CHECK(contains(error_of([&] { load_llama_context(cancelled, exact_params()); }), "cancelled"));
 }

@@ -2,7 +2,7 @@
 
 #include "io/npz-writer.h"
 #include "io/pending-file.h"
-#include "record/record-member.h"
+#include "observe/record-member.h"
 #include "support/cli.h"
 #include "support/paths.h"
 

@@ -1,11 +1,12 @@
 // Files that are sound GGUF but no sound model: the message names file, key or tensor, what was expected and what is there.
 
-#include "buoy/engine.h"
+#include "base/fail.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/vocab.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -38,10 +39,10 @@ RandomModel tiny(const std::string & arch) {
 
 GgufBytes tiny_bytes(const std::string & arch) { return parse_gguf(read_bytes(random_gguf(tiny(arch)))); }
 
-std::unique_ptr<Engine> load(const std::string & path) {
+std::unique_ptr<Context> load(const std::string & path) {
     ModelParams params;
     params.path = path;
-    return load_engine(params, exact_params());
+    return load_context(params, exact_params());
 }
 
 // What loading says, without the path it must begin with.
@@ -326,7 +327,7 @@ TEST_CASE("model faults: what libllama would abort on is refused before") {
         ModelParams params;
         params.path = write_file(dir, "bad.gguf", bytes.build());
         try {
-            load_llama_engine(params, exact_params());
+            load_llama_context(params, exact_params());
         } catch (const Error & error) {
             return std::string(error.what()).substr(params.path.size() + 2);
         }
@@ -345,12 +346,12 @@ TEST_CASE("model faults: without a tokenizer a model runs, and only text is refu
         CAPTURE(arch);
         Bytes bytes = tiny_bytes(arch);
         erase_tokenizer(bytes);
-        const std::string path   = write_file(dir, "ids.gguf", bytes.build());
-        const auto        engine = load(path);
+        const std::string path    = write_file(dir, "ids.gguf", bytes.build());
+        const auto        context = load(path);
         ForwardRequest    request;
         request.tokens = {1, 2, 3};
         request.rows   = {2};
-        CHECK(engine->forward(request).logits.size() == 320);
+        CHECK(context->forward(request).logits.size() == 320);
         CHECK_THROWS_WITH_AS(Vocab::load(path),
                              (path + ": key 'tokenizer.ggml.model': missing, expected a string").c_str(), Error);
     }
@@ -361,12 +362,12 @@ TEST_CASE("model faults: weights that are not numbers give logits that are not, 
     for (size_t i = 0; i < bytes.tensor("output_norm.weight").data.size(); i += 4) {
         bytes.tensor("output_norm.weight").data.replace(i, 4, le(std::nanf("")));
     }
-    const auto     engine = load(write_file(temp_dir(), "nan.gguf", bytes.build()));
+    const auto     context = load(write_file(temp_dir(), "nan.gguf", bytes.build()));
     ForwardRequest request;
     request.tokens = {1, 2, 3};
     request.rows   = {0, 2};
     request.output = OutputKind::summary;
-    for (const RowSummary & row : engine->forward(request).summaries) {
+    for (const RowSummary & row : context->forward(request).summaries) {
         CHECK(std::isnan(row.prob));
         CHECK(row.id >= 0);
         CHECK(row.id < 320);

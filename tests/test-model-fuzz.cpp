@@ -1,12 +1,12 @@
 // Random damage to the header of a small model: loading and one forward pass either work or throw an Error.
 // The seed is fixed, so a failure repeats; BUOY_FUZZ_COUNT and BUOY_FUZZ_SEED search further.
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "support/fuzz.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -90,21 +90,21 @@ void mutate(GgufBytes & file, Random & random) {
 bool runs(const std::string & path) {
     try {
         ModelParams model;
-        model.path            = path;
-        EngineParams args     = exact_params();
-        args.n_ctx            = 16;
-        args.n_threads        = 1;
-        const auto     engine = load_engine(model, args);
+        model.path             = path;
+        ContextParams args     = exact_params();
+        args.n_ctx             = 16;
+        args.n_threads         = 1;
+        const auto     context = load_context(model, args);
         ForwardRequest request;
         request.tokens               = {0, 0, 0, 0};
         request.rows                 = {0, 3};
         request.output               = OutputKind::summary;
         request.kv                   = KvUse::store;
-        const ForwardResult & result = engine->forward(request);
+        const ForwardResult & result = context->forward(request);
         REQUIRE(result.summaries.size() == 2);
         for (const RowSummary & row : result.summaries) {
             REQUIRE(row.id >= 0);
-            REQUIRE(row.id < engine->info().n_vocab);
+            REQUIRE(row.id < context->info().n_vocab);
         }
         return true;
     } catch (const Error & error) {

@@ -1,4 +1,4 @@
-#include "io/parse-number.h"
+#include "base/parse-number.h"
 
 #include <doctest/doctest.h>
 

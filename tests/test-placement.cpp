@@ -4,7 +4,7 @@
 #include "model/fit.h"
 #include "support/cli.h"
 #include "support/one-split.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ std::string load_error(const std::function<void(ModelParams &)> & change,
     };
     change(model);
     try {
-        load_engine(model, exact_params());
+        load_context(model, exact_params());
         return "";
     } catch (const Error & error) {
         CHECK(error.kind() == ErrorKind::request);
@@ -94,10 +94,10 @@ TEST_CASE("on a CPU alone a decoding step is one split") {
         CAPTURE(arch);
         RandomModel model;
         model.arch = arch;
-        for (const EngineParams & params : {EngineParams(), exact_params()}) {
-            const auto engine = random_engine(model, params);
-            check_one_split(*engine, "CPU");
-            CHECK(devices_of(*engine, "") == std::vector<std::string>{"CPU"});
+        for (const ContextParams & params : {ContextParams(), exact_params()}) {
+            const auto context = random_context(model, params);
+            check_one_split(*context, "CPU");
+            CHECK(devices_of(*context, "") == std::vector<std::string>{"CPU"});
         }
     }
 }
@@ -105,13 +105,13 @@ TEST_CASE("on a CPU alone a decoding step is one split") {
 TEST_CASE("the engine over libllama tells the same") {
     ModelParams model;
     RandomModel random;
-    random.arch       = "qwen3";
-    model.path        = random_gguf(random);
-    const auto engine = load_llama_engine(model, exact_params());
-    CHECK(engine->placed_weights().empty());
-    check_one_split(*engine, "CPU");
-    CHECK(devices_of(*engine, "") == std::vector<std::string>{"CPU"});
-    CHECK(devices_of(*engine, "blk.1.attn_q.weight").size() == 1);
+    random.arch        = "qwen3";
+    model.path         = random_gguf(random);
+    const auto context = load_llama_context(model, exact_params());
+    CHECK(context->placed_weights().empty());
+    check_one_split(*context, "CPU");
+    CHECK(devices_of(*context, "") == std::vector<std::string>{"CPU"});
+    CHECK(devices_of(*context, "blk.1.attn_q.weight").size() == 1);
 }
 
 TEST_CASE("what can't be placed is refused, what has no effect is told") {

@@ -1,4 +1,4 @@
-#include "io/printable.h"
+#include "base/printable.h"
 
 #include <doctest/doctest.h>
 

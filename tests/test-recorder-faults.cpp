@@ -1,10 +1,11 @@
 // What must not hurt while recording: limits, two runs, a full disk, interruptions, kill -9.
 
+#include "base/fail.h"
 #include "buoy/record.h"
 
 #include "buoy/error.h"
 #include "io/npz-reader.h"
-#include "record/write-queue.h"
+#include "observe/write-queue.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
 #include "support/recording.h"
@@ -58,12 +59,12 @@ nlohmann::json check_whole(const std::string & path) {
 template <typename Change>
 std::string record_changed(RecordingBench & bench, const RecordOptions & options, Change change) {
     std::string    error;
-    Recorder       recorder(options, bench.engine->info(), bench.vocab, bench.recorded_run());
+    Recorder       recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
     GenerateParams params = bench.params;
     change(params);
     recorder.attach(params);
     try {
-        generate(*bench.engine, bench.prompt, params);
+        generate(*bench.context, bench.prompt, params);
     } catch (const std::exception & e) {
         error = e.what();
     }
@@ -102,7 +103,7 @@ TEST_CASE("recorder: targets") {
     CHECK_THROWS_WITH_AS(bench.record(record_options(dir + "/no/run.npz")), doctest::Contains("No such file"), Error);
 
     const RecordOptions options = record_options(dir + "/two.npz");
-    Recorder            first(options, bench.engine->info(), bench.vocab, bench.recorded_run());
+    Recorder            first(options, bench.context->info(), bench.vocab, bench.recorded_run());
     CHECK_THROWS_WITH_AS(bench.record(options), doctest::Contains("another run is writing it"), Error);
 }
 
@@ -162,10 +163,10 @@ TEST_CASE("recorder: dropped without an end it leaves nothing") {
     RecordingBench    bench;
     const std::string dir = temp_dir();
     {
-        Recorder recorder(record_options(dir + "/run.npz"), bench.engine->info(), bench.vocab, bench.recorded_run());
+        Recorder recorder(record_options(dir + "/run.npz"), bench.context->info(), bench.vocab, bench.recorded_run());
         GenerateParams params = bench.params;
         recorder.attach(params);
-        generate(*bench.engine, bench.prompt, params);
+        generate(*bench.context, bench.prompt, params);
         CHECK(count_files(dir) == 1);
     }
     CHECK(count_files(dir) == 0);
@@ -178,11 +179,11 @@ bool fails_cleanly(RecordingBench & bench, const std::string & dir) {
     bench.params.threshold = 0.9f; // open-ended: the room is not checked beforehand
     ErrorKind kind         = ErrorKind::request;
     {
-        Recorder recorder(record_options(dir + "/run.npz"), bench.engine->info(), bench.vocab, bench.recorded_run());
+        Recorder recorder(record_options(dir + "/run.npz"), bench.context->info(), bench.vocab, bench.recorded_run());
         GenerateParams params = bench.params;
         recorder.attach(params);
         try {
-            generate(*bench.engine, bench.prompt, params);
+            generate(*bench.context, bench.prompt, params);
             recorder.finish();
         } catch (const Error & error) {
             kind = error.kind();

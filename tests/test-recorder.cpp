@@ -2,7 +2,7 @@
 
 #include "buoy/error.h"
 #include "io/npz-reader.h"
-#include "record/record-meta.h"
+#include "observe/record-meta.h"
 #include "support/paths.h"
 #include "support/python.h"
 #include "support/recording.h"
@@ -66,7 +66,7 @@ void check_run(const NpzReader & file, const Generation & run, const RecordingBe
     REQUIRE(confidence.header.shape == Shape{S, T});
     std::vector<int64_t> row(bench.prompt.begin(), bench.prompt.end());
     std::vector<int64_t> written(row.size(), -1);
-    row.resize(static_cast<size_t>(T), bench.engine->info().traits.is_diffusion() ? bench.vocab.mask() : -1);
+    row.resize(static_cast<size_t>(T), bench.context->info().traits.is_diffusion() ? bench.vocab.mask() : -1);
     written.resize(static_cast<size_t>(T), -2);
     for (int64_t step = 0; step <= S; step++) {
         const auto begin = tokens.begin() + step * T;
@@ -357,12 +357,12 @@ TEST_CASE("recorder: one pass without a generation") {
     RecordedRun    recorded     = bench.recorded_run();
     recorded.single_pass        = true;
     const RecordOptions options = record_options(temp_dir() + "/run.npz");
-    Recorder            recorder(options, bench.engine->info(), bench.vocab, recorded);
+    Recorder            recorder(options, bench.context->info(), bench.vocab, recorded);
     ForwardRequest      request;
     request.tokens = bench.prompt;
     request.rows   = {0};
     recorder.prepare(0, request);
-    bench.engine->forward(request);
+    bench.context->forward(request);
     recorder.end_step({}, bench.prompt);
     recorder.finish();
     const NpzReader file = NpzReader::open(options.path);
@@ -381,11 +381,11 @@ TEST_CASE("recorder: regions of a run that ended early end with its sequence") {
     const auto     P       = static_cast<int32_t>(bench.prompt.size());
     RecordOptions  options = record_options(temp_dir() + "/run.npz");
     options.regions        = {{"prompt", {{0, P}}}, {"answer", {{P, P + 10}}}, {"late", {{0, 1}, {P + 8, P + 9}}}};
-    Recorder       recorder(options, bench.engine->info(), bench.vocab, bench.recorded_run());
+    Recorder       recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
     GenerateParams params = bench.params;
     params.on_step        = [](const StepReport & step, const std::vector<int32_t> &) { return step.step < 2; };
     recorder.attach(params);
-    generate(*bench.engine, bench.prompt, params);
+    generate(*bench.context, bench.prompt, params);
     recorder.finish();
     const NpzReader      file = NpzReader::open(options.path);
     const nlohmann::json meta = read_meta(file);
@@ -437,10 +437,10 @@ TEST_CASE("recorder: the predicted size is an upper bound, and a close one for f
     const auto        check = [&](RecordingBench & bench, RecordOptions options, bool fixed) {
         options.force = true;
         options.path  = dir + "/run.npz";
-        Recorder       recorder(options, bench.engine->info(), bench.vocab, bench.recorded_run());
+        Recorder       recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
         GenerateParams attached = bench.params;
         recorder.attach(attached);
-        generate(*bench.engine, bench.prompt, attached);
+        generate(*bench.context, bench.prompt, attached);
         recorder.finish();
         const uint64_t real = std::filesystem::file_size(options.path);
         CAPTURE(real);
@@ -491,7 +491,7 @@ TEST_CASE("recorder: too large, and what would fit") {
     const auto size = [&](const RecordOptions & options) {
         RecordOptions there = options;
         there.path          = temp_dir() + "/run.npz";
-        return Recorder(there, bench.engine->info(), bench.vocab, bench.recorded_run()).predicted_size();
+        return Recorder(there, bench.context->info(), bench.vocab, bench.recorded_run()).predicted_size();
     };
     RecordOptions none     = record_options("");
     RecordOptions heads    = record_options("", TapReduce::heads);

@@ -4,11 +4,11 @@
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
-#include "engine/rpc-connections.h"
+#include "engine/rpc/connections.h"
 #include "support/cli.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/rpc-servers.h"
 
 #include <doctest/doctest.h>
@@ -150,7 +150,7 @@ TEST_CASE("a server lost before or while a model is loaded ends the loading") {
     const RpcServer   early;
     const ModelParams model = model_on(early);
     early.send(SIGKILL);
-    check_lost(early, [&] { load_engine(model, exact_alone()); });
+    check_lost(early, [&] { load_context(model, exact_alone()); });
 
     const RpcServer late;
     ModelParams     watched = model_on(late);
@@ -160,7 +160,7 @@ TEST_CASE("a server lost before or while a model is loaded ends the loading") {
         }
         return true;
     };
-    check_lost(late, [&] { load_engine(watched, exact_alone()); });
+    check_lost(late, [&] { load_context(watched, exact_alone()); });
 }
 
 TEST_CASE("a server lost between two passes ends the run, and the next engine works") {
@@ -168,7 +168,7 @@ TEST_CASE("a server lost between two passes ends the run, and the next engine wo
         return;
     }
     const RpcServer server;
-    const auto      engine = load_engine(model_on(server), exact_alone());
+    const auto      context = load_context(model_on(server), exact_alone());
     GenerateParams  params;
     params.n_predict = 32;
     int n_steps      = 0;
@@ -178,13 +178,13 @@ TEST_CASE("a server lost between two passes ends the run, and the next engine wo
         }
         return true;
     };
-    check_lost(server, [&] { generate(*engine, {1, 2, 3}, params); });
+    check_lost(server, [&] { generate(*context, {1, 2, 3}, params); });
     CHECK(n_steps >= 5);
     CHECK(n_steps < 32);
-    check_lost(server, [&] { generate(*engine, {1, 2, 3}, params); }); // and stays lost
+    check_lost(server, [&] { generate(*context, {1, 2, 3}, params); }); // and stays lost
 
     const RpcServer another;
-    const auto      fresh = load_engine(model_on(another), exact_alone());
+    const auto      fresh = load_context(model_on(another), exact_alone());
     params.on_step        = nullptr;
     CHECK(generate(*fresh, {1, 2, 3}, params).tokens.size() == 32);
 }
@@ -194,7 +194,7 @@ TEST_CASE("connections are found among the process's own, and asked for signs of
         return;
     }
     const RpcServer server;
-    const auto      engine = load_engine(model_on(server), exact_alone());
+    const auto      context = load_context(model_on(server), exact_alone());
     RpcConnections  connections({server.endpoint()});
     connections.look();
     CHECK(connections.lost().empty());
@@ -225,9 +225,9 @@ TEST_CASE("an engine without servers does not mind one that is lost") {
     }
     const RpcServer server;
     ModelParams     model  = model_on(server);
-    const auto      far    = load_engine(model, exact_alone());
+    const auto      far    = load_context(model, exact_alone());
     model.devices          = {"none"};
-    const auto     near    = load_engine(model, exact_alone());
+    const auto     near    = load_context(model, exact_alone());
     ForwardRequest request = whole_request({1, 2, 3});
     far->forward(request);
     server.send(SIGKILL);
@@ -240,13 +240,13 @@ TEST_CASE("libllama's engine loses a server the same way") {
         return;
     }
     const RpcServer server;
-    const auto      engine = load_llama_engine(model_on(server), exact_alone());
+    const auto      context = load_llama_context(model_on(server), exact_alone());
     ForwardRequest  request;
     request.tokens = {1, 2, 3};
     request.rows   = {0, 1, 2};
-    engine->forward(request);
+    context->forward(request);
     server.send(SIGKILL);
-    check_lost(server, [&] { engine->forward(request); });
+    check_lost(server, [&] { context->forward(request); });
 }
 
 TEST_CASE("the program ends with 2 and one line, and the recording has every step before") {

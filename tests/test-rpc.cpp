@@ -11,7 +11,7 @@
 #include "support/one-split.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/rpc-servers.h"
 #include "support/tap-log.h"
 
@@ -61,11 +61,11 @@ RandomModel experts_model() {
     return model;
 }
 
-Generation run(const ModelParams & model, const EngineParams & params, const std::string & prompt,
+Generation run(const ModelParams & model, const ContextParams & params, const std::string & prompt,
                GenerateParams generate_params) {
     const Vocab vocab       = Vocab::load(model.path);
     generate_params.end_ids = vocab.end_ids();
-    return generate(*load_engine(model, params), vocab.encode_chat({{"user", prompt}}, true), generate_params);
+    return generate(*load_context(model, params), vocab.encode_chat({{"user", prompt}}, true), generate_params);
 }
 
 } // namespace
@@ -98,8 +98,8 @@ TEST_CASE("two servers hold half of the layers each and give the same logits") {
         random.arch            = arch;
         random.n_layer         = 5;
         const std::string path = random_gguf(random);
-        const auto        near = load_engine(local(path), exact_alone());
-        const auto        far  = load_engine(on_servers(path), exact_alone());
+        const auto        near = load_context(local(path), exact_alone());
+        const auto        far  = load_context(on_servers(path), exact_alone());
         for (const char * layer : {"blk.0.", "blk.1.", "blk.2."}) {
             CHECK(devices_of(*far, layer) == Names{"RPC0"});
         }
@@ -128,11 +128,11 @@ TEST_CASE("with everything on one server a decoding step is one split") {
         ModelParams model  = on_servers(random_gguf(random));
         model.devices      = {"RPC0"};
         model.tensor_split = {};
-        EngineParams params; // with flash attention and F16
-        params.n_threads  = 1;
-        const auto engine = load_engine(model, params);
-        check_one_split(*engine, "RPC0");
-        CHECK(devices_of(*engine, "") == Names{"RPC0"});
+        ContextParams params; // with flash attention and F16
+        params.n_threads   = 1;
+        const auto context = load_context(model, params);
+        check_one_split(*context, "RPC0");
+        CHECK(devices_of(*context, "") == Names{"RPC0"});
     }
 }
 
@@ -144,38 +144,38 @@ TEST_CASE("-ngl, --main-gpu, --tensor-split and -ot decide where weights are") {
     const auto        placed = [&](const auto & change) {
         ModelParams model = on_servers(path);
         change(model);
-        return load_engine(model, exact_alone());
+        return load_context(model, exact_alone());
     };
-    auto engine = placed([](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and the last two layers
-    CHECK(devices_of(*engine, "token_embd") == Names{"CPU"});
-    CHECK(devices_of(*engine, "blk.1.") == Names{"CPU"});
-    CHECK(devices_of(*engine, "blk.2.") == Names{"RPC0"});
-    CHECK(devices_of(*engine, "output_norm") == Names{"RPC1"});
+    auto context = placed([](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and the last two layers
+    CHECK(devices_of(*context, "token_embd") == Names{"CPU"});
+    CHECK(devices_of(*context, "blk.1.") == Names{"CPU"});
+    CHECK(devices_of(*context, "blk.2.") == Names{"RPC0"});
+    CHECK(devices_of(*context, "output_norm") == Names{"RPC1"});
 
-    engine = placed([](ModelParams & m) { m.n_gpu_layers = 0; });
-    CHECK(devices_of(*engine, "") == Names{"CPU"});
+    context = placed([](ModelParams & m) { m.n_gpu_layers = 0; });
+    CHECK(devices_of(*context, "") == Names{"CPU"});
 
-    engine = placed([](ModelParams & m) { m.n_gpu_layers = -1; }); // little fits always
-    CHECK(devices_of(*engine, "") == Names{"RPC0", "RPC1"});
+    context = placed([](ModelParams & m) { m.n_gpu_layers = -1; }); // little fits always
+    CHECK(devices_of(*context, "") == Names{"RPC0", "RPC1"});
 
-    engine = placed([](ModelParams & m) { m.main_gpu = 1; });
-    CHECK(devices_of(*engine, "") == Names{"RPC1"});
+    context = placed([](ModelParams & m) { m.main_gpu = 1; });
+    CHECK(devices_of(*context, "") == Names{"RPC1"});
 
-    engine = placed([](ModelParams & m) { m.tensor_split = {1, 4}; });
-    CHECK(devices_of(*engine, "blk.0.") == Names{"RPC0"});
-    CHECK(devices_of(*engine, "blk.1.") == Names{"RPC1"});
+    context = placed([](ModelParams & m) { m.tensor_split = {1, 4}; });
+    CHECK(devices_of(*context, "blk.0.") == Names{"RPC0"});
+    CHECK(devices_of(*context, "blk.1.") == Names{"RPC1"});
 
-    engine = placed([](ModelParams & m) { m.devices = {"RPC1", "RPC0"}; });
-    CHECK(devices_of(*engine, "blk.0.") == Names{"RPC1"});
+    context = placed([](ModelParams & m) { m.devices = {"RPC1", "RPC0"}; });
+    CHECK(devices_of(*context, "blk.0.") == Names{"RPC1"});
 
     // the first that finds a name counts
-    engine = placed([](ModelParams & m) {
+    context = placed([](ModelParams & m) {
         m.overrides = {{"blk\\.[01]\\.attn_q\\.", "CPU"}, {"attn_q", "RPC1"}, {"token_embd", "CPU"}};
     });
-    CHECK(devices_of(*engine, "blk.0.attn_q.") == Names{"CPU"});
-    CHECK(devices_of(*engine, "blk.2.attn_q.") == Names{"RPC1"});
-    CHECK(devices_of(*engine, "blk.0.attn_k.") == Names{"RPC0"});
-    CHECK(devices_of(*engine, "token_embd") == Names{"CPU"});
+    CHECK(devices_of(*context, "blk.0.attn_q.") == Names{"CPU"});
+    CHECK(devices_of(*context, "blk.2.attn_q.") == Names{"RPC1"});
+    CHECK(devices_of(*context, "blk.0.attn_k.") == Names{"RPC0"});
+    CHECK(devices_of(*context, "token_embd") == Names{"CPU"});
 }
 
 TEST_CASE("experts kept on the CPU are computed there") {
@@ -184,21 +184,21 @@ TEST_CASE("experts kept on the CPU are computed there") {
     }
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(40, 320));
-    const auto           near    = load_engine(local(path), exact_alone());
+    const auto           near    = load_context(local(path), exact_alone());
     ModelParams          model   = on_servers(path);
     model.devices                = {"RPC0"};
     model.tensor_split           = {};
     model.n_cpu_moe              = 2;
-    const auto engine            = load_engine(model, exact_alone());
+    const auto context           = load_context(model, exact_alone());
     for (const char * part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
-        CHECK(devices_of(*engine, "blk.0." + std::string(part)) == Names{"CPU"});
-        CHECK(devices_of(*engine, "blk.1." + std::string(part)) == Names{"CPU"});
-        CHECK(devices_of(*engine, "blk.2." + std::string(part)) == Names{"RPC0"});
+        CHECK(devices_of(*context, "blk.0." + std::string(part)) == Names{"CPU"});
+        CHECK(devices_of(*context, "blk.1." + std::string(part)) == Names{"CPU"});
+        CHECK(devices_of(*context, "blk.2." + std::string(part)) == Names{"RPC0"});
     }
-    CHECK(devices_of(*engine, "ffn_gate_inp") == Names{"RPC0"});
-    CHECK(nmse(engine->forward(request).logits, near->forward(request).logits) <= 1e-12);
+    CHECK(devices_of(*context, "ffn_gate_inp") == Names{"RPC0"});
+    CHECK(nmse(context->forward(request).logits, near->forward(request).logits) <= 1e-12);
     int32_t n_on_cpu = 0, n_visits = 0;
-    for (const GraphSplit & split : engine->graph_splits()) {
+    for (const GraphSplit & split : context->graph_splits()) {
         n_visits += split.device == "CPU" ? 1 : 0;
         n_on_cpu += split.device == "CPU" ? split.n_nodes : 0;
     }
@@ -212,9 +212,9 @@ TEST_CASE("long passes, which are built in pieces, cross devices") {
     }
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(600, 320));
-    const auto           near    = load_engine(local(path), exact_alone());
+    const auto           near    = load_context(local(path), exact_alone());
     const auto           check   = [&](ModelParams model) {
-        const auto     far    = load_engine(model, exact_alone());
+        const auto     far    = load_context(model, exact_alone());
         ForwardRequest stored = request;
         stored.kv             = KvUse::store;
         CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
@@ -236,14 +236,14 @@ TEST_CASE("K/V is where a layer's attention is computed") {
     random.n_layer         = 2;
     ModelParams model      = on_servers(random_gguf(random));
     model.overrides        = {{"blk\\.0\\.attn_", "CPU"}};
-    const auto     engine  = load_engine(model, exact_alone());
+    const auto     context = load_context(model, exact_alone());
     ForwardRequest request = whole_request(random_tokens(8, 320));
     request.kv             = KvUse::store;
-    const auto near        = load_engine(local(model.path), exact_alone());
-    CHECK(nmse(engine->forward(request).logits, near->forward(request).logits) <= 1e-12);
+    const auto near        = load_context(local(model.path), exact_alone());
+    CHECK(nmse(context->forward(request).logits, near->forward(request).logits) <= 1e-12);
     // embedding there, attention here, the rest there: what is stored never travels
     Names route;
-    for (const GraphSplit & split : engine->graph_splits()) {
+    for (const GraphSplit & split : context->graph_splits()) {
         route.push_back(split.device);
     }
     CHECK(route == Names{"RPC0", "CPU", "RPC0", "RPC1"});
@@ -265,8 +265,8 @@ TEST_CASE("the oracle's tokens come from two servers, with every cache") {
     params.n_predict    = c["settings"]["gen_length"];
     params.steps        = c["settings"]["steps"];
     params.block_length = c["settings"]["block_length"];
-    const auto near     = load_engine(local(path), exact_alone());
-    const auto far      = load_engine(on_servers(path), exact_alone());
+    const auto near     = load_context(local(path), exact_alone());
+    const auto far      = load_context(on_servers(path), exact_alone());
     CHECK(generate(*far, prompt, params).sequence == c["output_ids"].get<std::vector<int32_t>>());
     for (DiffusionCache cache : {DiffusionCache::prefix, DiffusionCache::dual}) {
         params.cache = cache;
@@ -284,10 +284,11 @@ TEST_CASE("the twins write the same text") {
     for (const char * name : {bundled_diffusion_model, bundled_autoregressive_model}) {
         CAPTURE(name);
         const std::string path = find_model(name);
-        EngineParams      engine;
-        engine.n_ctx     = 128;
-        engine.n_threads = 1;
-        CHECK(run(on_servers(path), engine, prompt, params).tokens == run(local(path), engine, prompt, params).tokens);
+        ContextParams     context;
+        context.n_ctx     = 128;
+        context.n_threads = 1;
+        CHECK(run(on_servers(path), context, prompt, params).tokens ==
+              run(local(path), context, prompt, params).tokens);
     }
 }
 
@@ -298,8 +299,8 @@ TEST_CASE("taps and edits are the same from there") {
     RandomModel random;
     random.n_layer         = 4;
     const std::string path = random_gguf(random);
-    const auto        near = load_engine(local(path), exact_alone());
-    const auto        far  = load_engine(on_servers(path), exact_alone());
+    const auto        near = load_context(local(path), exact_alone());
+    const auto        far  = load_context(on_servers(path), exact_alone());
 
     std::vector<TapPoint> taps;
     for (int32_t layer : {0, 3}) {
@@ -372,8 +373,8 @@ TEST_CASE("libllama's engine places weights by the same flags") {
     model.tensor_split           = {3, 1};
     model.n_cpu_moe              = 2;
     model.overrides              = {{"blk\\.3\\.attn_q\\.", "CPU"}};
-    const auto           far     = load_llama_engine(model, exact_alone());
-    const auto           near    = load_llama_engine(local(path), exact_alone());
+    const auto           far     = load_llama_context(model, exact_alone());
+    const auto           near    = load_llama_context(local(path), exact_alone());
     const ForwardRequest request = whole_request(random_tokens(16, 320));
     CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
     CHECK(devices_of(*far, "blk.0.") == Names{"CPU"});
@@ -394,7 +395,7 @@ TEST_CASE("shares and indices beyond the devices are refused") {
         ModelParams changed = model;
         change(changed);
         try {
-            load_engine(changed, exact_alone());
+            load_context(changed, exact_alone());
             return std::string();
         } catch (const Error & e) {
             CHECK(e.kind() == ErrorKind::request);

@@ -1,7 +1,7 @@
 #include "decode/selection.h"
 
-#include "buoy/engine.h"
-#include "support/random-engine.h"
+#include "buoy/context.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -37,9 +37,9 @@ TEST_CASE("the EB-sampler leaves the largest entropy out of its sum, SDAR does n
 
 TEST_CASE("a block-causal model's entropy bound is a sum over the positions of a step") {
     RandomModel model;
-    model.arch            = "sdar";
-    model.block_length    = 8;
-    const auto     engine = random_engine(model);
+    model.arch             = "sdar";
+    model.block_length     = 8;
+    const auto     context = random_context(model);
     GenerateParams params;
     params.algorithm = Algorithm::eb;
     params.n_predict = 16;
@@ -47,7 +47,7 @@ TEST_CASE("a block-causal model's entropy bound is a sum over the positions of a
 
     const auto n_steps = [&](float gamma) {
         params.eb_gamma = gamma;
-        return generate(*engine, random_tokens(8, 256), params).steps.size();
+        return generate(*context, random_tokens(8, 256), params).steps.size();
     };
     CHECK(n_steps(0.0f) == 16);        // one a step
     CHECK(n_steps(8.0f * log_v) == 2); // no entropy is larger than ln V, so a bound of eight times that takes the block

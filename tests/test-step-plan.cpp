@@ -3,7 +3,7 @@
 #include "decode/step-plan.h"
 
 #include "decode/step-count.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace buoy::test;
 namespace {
 
 // Per step: the first row, the number of rows and of keys; zeros for a step without a pass.
-std::vector<PlannedStep> observe(Engine & engine, const std::vector<int32_t> & prompt, GenerateParams params) {
+std::vector<PlannedStep> observe(Context & context, const std::vector<int32_t> & prompt, GenerateParams params) {
     std::vector<PlannedStep> steps;
     PlannedStep              now;
     params.on_forward = [&](int32_t, ForwardRequest & request) {
@@ -30,7 +30,7 @@ std::vector<PlannedStep> observe(Engine & engine, const std::vector<int32_t> & p
         now = {};
         return true;
     };
-    generate(engine, prompt, params);
+    generate(context, prompt, params);
     return steps;
 }
 
@@ -40,15 +40,15 @@ bool same(const PlannedStep & a, const PlannedStep & b) {
 
 void check_plan(const char * arch, const std::vector<int32_t> & prompt, const GenerateParams & params) {
     RandomModel model;
-    model.arch            = arch;
-    model.n_embd          = 32;
-    model.n_layer         = 1;
-    EngineParams where    = exact_params();
-    where.n_ctx           = 64;
-    const auto     engine = random_engine(model, where);
-    const StepPlan plan   = plan_steps(engine->info(), prompt, params);
-    const auto     real   = observe(*engine, prompt, params);
-    CHECK(step_count_max(engine->info(), prompt, params) == static_cast<int64_t>(plan.steps.size()));
+    model.arch             = arch;
+    model.n_embd           = 32;
+    model.n_layer          = 1;
+    ContextParams where    = exact_params();
+    where.n_ctx            = 64;
+    const auto     context = random_context(model, where);
+    const StepPlan plan    = plan_steps(context->info(), prompt, params);
+    const auto     real    = observe(*context, prompt, params);
+    CHECK(step_count_max(context->info(), prompt, params) == static_cast<int64_t>(plan.steps.size()));
     CAPTURE(plan.steps.size());
     CAPTURE(real.size());
     if (!plan.open_ended) {
@@ -98,10 +98,10 @@ TEST_CASE("step plan: LLaDA's blocks, with every cache") {
 }
 
 TEST_CASE("step plan: masks inside the prompt") {
-    const auto           engine = random_engine({});
-    std::vector<int32_t> prompt = given(12);
+    const auto           context = random_context({});
+    std::vector<int32_t> prompt  = given(12);
     for (size_t i : {3, 4, 9}) {
-        prompt[i] = engine->info().traits.mask_id;
+        prompt[i] = context->info().traits.mask_id;
     }
     GenerateParams params;
     params.n_predict = 0;

@@ -1,9 +1,10 @@
 // What taps promise on random models: reductions and selections, cached passes, streams, memory, graph reuse.
 
-#include "buoy/engine.h"
+#include "base/fail.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/tap-log.h"
 
 #include <doctest/doctest.h>
@@ -25,20 +26,20 @@ std::vector<TapPoint> pattern_points(int32_t layer, const std::vector<TapReduce>
 }
 
 // Every reduction of the request's selection against sums over the whole pattern.
-void check_reductions(Engine & engine, ForwardRequest request, int32_t n_keys, int32_t n_streams = 1) {
+void check_reductions(Context & context, ForwardRequest request, int32_t n_keys, int32_t n_streams = 1) {
     const TapSelection         selection = request.selection;
     const std::vector<int32_t> keys      = range(0, n_keys);
     const std::vector<int32_t> rows      = request.positions.empty()
                                                ? range(0, static_cast<int32_t>(request.tokens.size()) / n_streams)
                                                : request.positions;
     request.selection                    = {};
-    const TapLog whole                   = observe(engine, request, {{Tap::pattern, 1}, {Tap::pattern, 2}});
+    const TapLog whole                   = observe(context, request, {{Tap::pattern, 1}, {Tap::pattern, 2}});
     request.selection                    = selection;
     auto points                          = pattern_points(1, all_reductions);
     for (TapReduce reduce : all_reductions) {
         points.push_back({Tap::pattern, 2, reduce});
     }
-    const TapLog seen = observe(engine, request, points);
+    const TapLog seen = observe(context, request, points);
     CHECK(seen.size() == points.size() * static_cast<size_t>(n_streams));
     for (const TapPoint & point : points) {
         for (int32_t stream = 0; stream < n_streams; stream++) {
@@ -59,7 +60,7 @@ const std::vector<std::vector<int32_t>> some_regions = {{0}, {3, 4, 5, 6, 12}, {
 TEST_CASE("reductions equal sums over the unreduced pattern") {
     for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
-        const auto engine = random_engine(model);
+        const auto context = random_context(model);
         for (const int32_t T : {1, 2, 23, 40}) {
             CAPTURE(T);
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
@@ -73,8 +74,8 @@ TEST_CASE("reductions equal sums over the unreduced pattern") {
                         request.selection.rows =
                             T < 23 ? std::vector<int32_t>{T - 1} : std::vector<int32_t>{1, 5, 6, 22};
                     }
-                    engine->kv_truncate(0);
-                    check_reductions(*engine, request, T);
+                    context->kv_truncate(0);
+                    check_reductions(*context, request, T);
                 }
             }
         }
@@ -82,38 +83,38 @@ TEST_CASE("reductions equal sums over the unreduced pattern") {
 }
 
 TEST_CASE("reductions of one kind of selection: heads only, rows only, a single head") {
-    const auto     engine     = random_engine(small_model("llada"));
+    const auto     context    = random_context(small_model("llada"));
     ForwardRequest request    = whole_request(random_tokens(23, 256));
     request.selection.regions = some_regions;
     request.selection.heads   = {1};
-    check_reductions(*engine, request, 23);
+    check_reductions(*context, request, 23);
     request.selection.heads = {};
     request.selection.rows  = {0, 7, 22};
-    check_reductions(*engine, request, 23);
+    check_reductions(*context, request, 23);
 }
 
 TEST_CASE("reductions of two streams stay apart") {
-    EngineParams params    = exact_params();
+    ContextParams params   = exact_params();
     params.n_streams       = 2;
-    const auto     engine  = random_engine(small_model("llada"), params);
+    const auto     context = random_context(small_model("llada"), params);
     ForwardRequest request = whole_request(random_tokens(23, 256, 1));
     const auto     other   = random_tokens(23, 256, 2);
     request.tokens.insert(request.tokens.end(), other.begin(), other.end());
     request.cfg_scale         = 1.5f;
     request.selection.regions = some_regions;
-    check_reductions(*engine, request, 23, 2);
+    check_reductions(*context, request, 23, 2);
     request.selection.heads = {0, 3};
     request.selection.rows  = {2, 3, 4};
     request.kv              = KvUse::store;
-    check_reductions(*engine, request, 23, 2);
+    check_reductions(*context, request, 23, 2);
 
     // the first stream shows what an engine of one stream shows
-    const auto     one   = random_engine(small_model("llada"));
+    const auto     one   = random_context(small_model("llada"));
     ForwardRequest alone = whole_request(random_tokens(23, 256, 1));
     alone.selection      = request.selection;
     const auto points    = pattern_points(2, all_reductions);
     const auto expected  = observe(*one, alone, points);
-    const auto both      = observe(*engine, request, points);
+    const auto both      = observe(*context, request, points);
     for (const TapPoint & point : points) {
         CHECK(max_abs_diff(both.at(tap_key(point)).data, expected.at(tap_key(point)).data) <= 1e-6);
     }
@@ -123,10 +124,10 @@ TEST_CASE("a part of a sequence against stored keys shows the rows of the whole"
     const auto tokens = random_tokens(50, 256);
     // unchanged tokens: Fast-dLLM's prefix (to the end) and dual (a block) passes are exact
     for (const auto & [first, last] : {std::pair(16, 50), std::pair(16, 24)}) {
-        const auto     engine = random_engine(small_model("llada"));
-        const TapLog   whole  = observe(*engine, stored_part(tokens, 0, 50), {{Tap::pattern, 1}});
-        ForwardRequest part   = stored_part(tokens, first, last);
-        const TapLog   seen   = observe(*engine, part, {{Tap::pattern, 1}});
+        const auto     context = random_context(small_model("llada"));
+        const TapLog   whole   = observe(*context, stored_part(tokens, 0, 50), {{Tap::pattern, 1}});
+        ForwardRequest part    = stored_part(tokens, first, last);
+        const TapLog   seen    = observe(*context, part, {{Tap::pattern, 1}});
         TapSelection   rows;
         rows.rows = range(first, last);
         const Seen expected =
@@ -134,21 +135,21 @@ TEST_CASE("a part of a sequence against stored keys shows the rows of the whole"
         CHECK(seen.at(tap_key({Tap::pattern, 1})).shape == std::array<int64_t, 3>{4, last - first, 50});
         CHECK(max_abs_diff(seen.at(tap_key({Tap::pattern, 1})).data, expected.data) <= 1e-6);
         part.selection.regions = {{0, 1, 17}, {2, 3, 18, 19, 49}};
-        check_reductions(*engine, part, 50);
+        check_reductions(*context, part, 50);
         part.selection.rows = {0, 3};
-        check_reductions(*engine, part, 50);
+        check_reductions(*context, part, 50);
     }
 }
 
 TEST_CASE("prompt and decoding show the rows of a causal pass, padding and what lies behind at zero") {
     for (const RandomModel & model : {small_model("llama"), small_model("qwen3", 4)}) {
-        const int32_t B      = std::max(1, model.block_length);
-        const auto    engine = random_engine(model);
-        const auto    tokens = random_tokens(24, 256);
-        const Seen whole = observe(*engine, whole_request(tokens), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
+        const int32_t B       = std::max(1, model.block_length);
+        const auto    context = random_context(model);
+        const auto    tokens  = random_tokens(24, 256);
+        const Seen whole = observe(*context, whole_request(tokens), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
         for (int32_t first = 0, last = 16; first < 24; first = last, last += B) {
             const Seen seen =
-                observe(*engine, stored_part(tokens, first, last), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
+                observe(*context, stored_part(tokens, first, last), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
             REQUIRE(seen.shape == std::array<int64_t, 3>{4, last - first, last});
             double worst = 0.0, hidden = 0.0;
             for (int64_t h = 0; h < 4; h++) {
@@ -167,11 +168,11 @@ TEST_CASE("prompt and decoding show the rows of a causal pass, padding and what 
 }
 
 TEST_CASE("scores and pattern of a selection are slices of the whole") {
-    const auto     engine  = random_engine(small_model("llama"));
+    const auto     context = random_context(small_model("llama"));
     ForwardRequest request = whole_request(random_tokens(12, 256));
-    const TapLog   whole   = observe(*engine, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
+    const TapLog   whole   = observe(*context, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
     request.selection      = {{1, 3}, {0, 4, 11}, {}};
-    const TapLog seen      = observe(*engine, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
+    const TapLog seen      = observe(*context, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
     for (Tap tap : {Tap::attn_scores, Tap::pattern}) {
         const Seen & slice = seen.at(tap_key({tap, 0}));
         REQUIRE(slice.shape == std::array<int64_t, 3>{2, 3, 12});
@@ -188,22 +189,22 @@ TEST_CASE("scores and pattern of a selection are slices of the whole") {
 }
 
 TEST_CASE("tapped passes reuse their graph, also for other rows and regions of the same number") {
-    const auto     engine     = random_engine(small_model("llada"));
+    const auto     context    = random_context(small_model("llada"));
     ForwardRequest request    = whole_request(random_tokens(23, 256));
     request.selection.regions = some_regions;
     request.selection.rows    = {1, 2, 3};
-    check_reductions(*engine, request, 23);
+    check_reductions(*context, request, 23);
     const auto points = pattern_points(1, all_reductions);
-    observe(*engine, request, points);
-    const int64_t before      = engine->stats().n_graph_build;
+    observe(*context, request, points);
+    const int64_t before      = context->stats().n_graph_build;
     request.tokens            = random_tokens(23, 256, 7);
     request.selection.rows    = {4, 9, 21};
     request.selection.regions = {{1, 2}, {3}, {9, 10, 21}};
-    const TapLog seen         = observe(*engine, request, points);
-    CHECK(engine->stats().n_graph_build == before);
+    const TapLog seen         = observe(*context, request, points);
+    CHECK(context->stats().n_graph_build == before);
     const TapSelection selection = request.selection;
     request.selection            = {};
-    const TapLog whole           = observe(*engine, request, {{Tap::pattern, 1}});
+    const TapLog whole           = observe(*context, request, {{Tap::pattern, 1}});
     for (const TapPoint & point : points) {
         const Seen expected =
             reduced(whole.at(tap_key({Tap::pattern, 1})), point.reduce, selection, range(0, 23), range(0, 23));
@@ -216,7 +217,7 @@ TEST_CASE("taps on every layer take the memory of taps on one") {
     model.n_layer     = 12;
     for (const bool reduce : {false, true}) {
         const auto compute_bytes = [&](int32_t n_layers) {
-            const auto            engine  = random_engine(model);
+            const auto            context = random_context(model);
             ForwardRequest        request = whole_request(random_tokens(200, 256));
             std::vector<TapPoint> points;
             request.selection.regions = some_regions;
@@ -229,8 +230,8 @@ TEST_CASE("taps on every layer take the memory of taps on one") {
                     points.insert(points.end(), more.begin(), more.end());
                 }
             }
-            observe(*engine, request, points);
-            return static_cast<int64_t>(engine->stats().compute_bytes);
+            observe(*context, request, points);
+            return static_cast<int64_t>(context->stats().compute_bytes);
         };
         constexpr int64_t pattern_bytes = 4 * 200 * 200 * 4; // [H, T, K] in f32
         CHECK(compute_bytes(12) - compute_bytes(1) <= pattern_bytes / 4);
@@ -242,14 +243,14 @@ TEST_CASE("observing changes nothing: the same logits to the bit, with flash att
         for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 for (const bool all_rows : {true, false}) {
-                    EngineParams params    = exact_params();
+                    ContextParams params   = exact_params();
                     params.flash           = flash;
-                    const auto     engine  = random_engine(model, params);
+                    const auto     context = random_context(model, params);
                     ForwardRequest request = whole_request(random_tokens(23, 256));
                     request.kv             = kv;
                     request.rows           = all_rows ? request.rows : std::vector<int32_t>{3, 22};
-                    const auto    plain    = engine->forward(request).logits;
-                    const int64_t n_rows   = engine->stats().n_query_rows_last;
+                    const auto    plain    = context->forward(request).logits;
+                    const int64_t n_rows   = context->stats().n_query_rows_last;
                     request.selection      = {{0, 1}, {3, 4}, some_regions};
                     request.sink           = [](const TapEvent &) {};
                     for (int32_t il = 0; il < 3; il++) {
@@ -260,8 +261,8 @@ TEST_CASE("observing changes nothing: the same logits to the bit, with flash att
                             request.taps.push_back({tap, il});
                         }
                     }
-                    CHECK(engine->forward(request).logits == plain);
-                    CHECK(engine->stats().n_query_rows_last == 2 * n_rows);
+                    CHECK(context->forward(request).logits == plain);
+                    CHECK(context->stats().n_query_rows_last == 2 * n_rows);
                 }
             }
         }
@@ -270,39 +271,39 @@ TEST_CASE("observing changes nothing: the same logits to the bit, with flash att
 
 TEST_CASE("a pass without any output shows its last layer, too") {
     for (const KvUse kv : {KvUse::none, KvUse::store}) {
-        const auto     engine  = random_engine(small_model("llama"));
+        const auto     context = random_context(small_model("llama"));
         ForwardRequest request = whole_request(random_tokens(23, 256));
         request.kv             = kv;
-        const TapLog expected  = observe(*engine, request, {{Tap::pattern, 2}, {Tap::resid_post, 2}});
+        const TapLog expected  = observe(*context, request, {{Tap::pattern, 2}, {Tap::resid_post, 2}});
         request.rows.clear();
-        const TapLog seen = observe(*engine, request, {{Tap::pattern, 2}});
-        const TapLog both = observe(*engine, request, {{Tap::pattern, 2}, {Tap::resid_post, 2}});
+        const TapLog seen = observe(*context, request, {{Tap::pattern, 2}});
+        const TapLog both = observe(*context, request, {{Tap::pattern, 2}, {Tap::resid_post, 2}});
         CHECK(seen.at(tap_key({Tap::pattern, 2})).data == expected.at(tap_key({Tap::pattern, 2})).data);
         CHECK(both.at(tap_key({Tap::resid_post, 2})).data == expected.at(tap_key({Tap::resid_post, 2})).data);
     }
 }
 
 TEST_CASE("a pass that its sink ends forgets what it half stored") {
-    const auto engine = random_engine(small_model("llama"));
-    const auto tokens = random_tokens(20, 256);
-    const auto whole  = engine->forward(whole_request(tokens)).logits;
-    engine->forward(stored_part(tokens, 0, 10));
+    const auto context = random_context(small_model("llama"));
+    const auto tokens  = random_tokens(20, 256);
+    const auto whole   = context->forward(whole_request(tokens)).logits;
+    context->forward(stored_part(tokens, 0, 10));
     ForwardRequest rest = stored_part(tokens, 10, 20);
     rest.taps           = {{Tap::pattern, 1}};
     rest.sink           = [](const TapEvent &) { fail_runtime("the disk is full"); };
-    CHECK_THROWS_WITH_AS(engine->forward(rest), "the disk is full", Error);
-    const auto again = engine->forward(stored_part(tokens, 10, 20)).logits;
-    CHECK(nmse(again, {whole.begin() + 10 * engine->info().n_vocab, whole.end()}) <= 1e-10);
+    CHECK_THROWS_WITH_AS(context->forward(rest), "the disk is full", Error);
+    const auto again = context->forward(stored_part(tokens, 10, 20)).logits;
+    CHECK(nmse(again, {whole.begin() + 10 * context->info().n_vocab, whole.end()}) <= 1e-10);
 }
 
 TEST_CASE("wrong taps and selections are named") {
-    const auto engine = random_engine(small_model("llada"));
-    const auto ask    = [&](const std::string & message, const TapPoint & point, const TapSelection & selection) {
+    const auto context = random_context(small_model("llada"));
+    const auto ask     = [&](const std::string & message, const TapPoint & point, const TapSelection & selection) {
         ForwardRequest request = whole_request(random_tokens(5, 256));
         request.taps           = {point};
         request.selection      = selection;
         request.sink           = [](const TapEvent &) {};
-        CHECK_THROWS_WITH_AS(engine->forward(request), message.c_str(), Error);
+        CHECK_THROWS_WITH_AS(context->forward(request), message.c_str(), Error);
     };
     ask("layer 3 does not exist, the model has layers 0 to 2", {Tap::pattern, 3}, {});
     ask("tapped head 4 follows -1, expected ascending ones of 0 to 3", {Tap::pattern, 0}, {{4}, {}, {}});
@@ -311,5 +312,5 @@ TEST_CASE("wrong taps and selections are named") {
         {Tap::pattern, 0, TapReduce::regions}, {});
     ForwardRequest request = whole_request(random_tokens(5, 256));
     request.taps           = {{Tap::pattern, 0}};
-    CHECK_THROWS_WITH_AS(engine->forward(request), "taps were asked for without a sink to take them", Error);
+    CHECK_THROWS_WITH_AS(context->forward(request), "taps were asked for without a sink to take them", Error);
 }

@@ -48,17 +48,17 @@ GenerateParams answer_params() {
 class Twin {
 public:
     explicit Twin(const std::string & path, int32_t n_threads = 1) : vocab_(Vocab::load(path)) {
-        ModelParams  model;
-        EngineParams engine;
-        model.path       = path;
-        engine.n_ctx     = 512;
-        engine.n_threads = n_threads;
-        engine_          = load_engine(model, engine);
+        ModelParams   model;
+        ContextParams context;
+        model.path        = path;
+        context.n_ctx     = 512;
+        context.n_threads = n_threads;
+        context_          = load_context(model, context);
     }
 
     Generation run(const std::string & prompt, GenerateParams params = answer_params()) const {
         params.end_ids = vocab_.end_ids();
-        return generate(*engine_, vocab_.encode_chat({{"user", prompt}}, true), params);
+        return generate(*context_, vocab_.encode_chat({{"user", prompt}}, true), params);
     }
 
     std::string text(const std::string & prompt, const GenerateParams & params) const {
@@ -74,8 +74,8 @@ public:
     }
 
 private:
-    Vocab                   vocab_;
-    std::unique_ptr<Engine> engine_;
+    Vocab                    vocab_;
+    std::unique_ptr<Context> context_;
 };
 
 double accuracy(const std::vector<std::string> & answers) {

@@ -1,8 +1,8 @@
 #include "commands.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/size.h"
 #include "convert.h"
-#include "io/parse-size.h"
 #include "session.h"
 
 #include <cstdio>

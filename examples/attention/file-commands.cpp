@@ -1,11 +1,11 @@
 #include "file-commands.h"
 
 #include "analysis/contents.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/size.h"
 #include "decode/generation-json.h"
 #include "io/json-file.h"
-#include "io/printable.h"
-#include "io/size-text.h"
 
 #include <CLI/CLI.hpp>
 

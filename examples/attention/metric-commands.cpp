@@ -1,10 +1,10 @@
 #include "metric-commands.h"
 
 #include "analysis/studies.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "export-command.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,7 +1,7 @@
 #include "report-command.h"
 
-#include "io/parse-size.h"
-#include "io/printable.h"
+#include "base/printable.h"
+#include "base/size.h"
 #include "report/report.h"
 
 #include <CLI/CLI.hpp>

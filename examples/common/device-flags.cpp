@@ -1,4 +1,5 @@
 #include "device-flags.h"
+#include "base/fail.h"
 
 #include "buoy/device.h"
 
@@ -117,8 +118,8 @@ void settle_devices(const DeviceOptions & o, buoy::ModelParams & model) {
     }
 }
 
-void settle_arithmetic(const buoy::EngineParams & engine) {
-    if (engine.flash == buoy::FlashAttention::off) { // ggml's Vulkan backend has no other switches
+void settle_arithmetic(const buoy::ContextParams & context) {
+    if (context.flash == buoy::FlashAttention::off) { // ggml's Vulkan backend has no other switches
         for (const char * name : {"GGML_VK_DISABLE_F16", "GGML_VK_DISABLE_COOPMAT", "GGML_VK_DISABLE_COOPMAT2"}) {
             setenv(name, "1", 0);
         }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "flags.h"
 
 #include <optional>
@@ -35,7 +35,7 @@ void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & 
 void settle_devices(const DeviceOptions & o, buoy::ModelParams & model);
 
 // Lets devices that are opened later compute in F32 where the exact path is asked for (-fa off).
-void settle_arithmetic(const buoy::EngineParams & engine);
+void settle_arithmetic(const buoy::ContextParams & context);
 
 // For --list-devices.
 void print_devices();

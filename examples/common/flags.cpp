@@ -1,4 +1,5 @@
 #include "flags.h"
+#include "base/fail.h"
 
 #include <CLI/CLI.hpp>
 

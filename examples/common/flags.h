@@ -1,8 +1,9 @@
 #pragma once
 
+#include "base/fail.h"
+#include "base/parse-number.h"
+#include "base/printable.h"
 #include "buoy/error.h"
-#include "io/parse-number.h"
-#include "io/printable.h"
 
 #include <deque>
 #include <functional>

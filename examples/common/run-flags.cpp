@@ -1,4 +1,5 @@
 #include "run-flags.h"
+#include "base/fail.h"
 
 #include "decode/frequency-table.h"
 
@@ -137,21 +138,21 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
     const std::vector<std::pair<std::string, KvType>> kv = {
         {"f32", KvType::f32}, {"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
     table.group("Compute");
-    Flag & threads = table.number("-t, --threads", "N", o.engine.n_threads, {1, 512}, "threads; -1: one per core");
+    Flag & threads = table.number("-t, --threads", "N", o.context.n_threads, {1, 512}, "threads; -1: one per core");
     threads.with_default("one per core").with_env("LLAMA_ARG_THREADS");
-    also_takes(threads, o.engine.n_threads, {{"-1", 0}});
-    Flag & context = table.number("-c, --ctx-size", "N", o.engine.n_ctx, {1, whole_max},
+    also_takes(threads, o.context.n_threads, {{"-1", 0}});
+    Flag & context = table.number("-c, --ctx-size", "N", o.context.n_ctx, {1, whole_max},
                                   "context length in tokens; 0: what the model was trained for");
     context.with_default(context_default).with_env("LLAMA_ARG_CTX_SIZE");
-    also_takes(context, o.engine.n_ctx, {{"0", -1}});
+    also_takes(context, o.context.n_ctx, {{"0", -1}});
     add_layers_flag(table, o.model);
     add_device_flags(table, o, o.model);
     Flag & flash = table.choice<FlashAttention>(
         "-fa, --flash-attn",
-        {{"on", FlashAttention::on}, {"off", FlashAttention::off}, {"auto", FlashAttention::automatic}}, o.engine.flash,
-        "flash attention; off is exact, on Vulkan by products in F32 instead of F16");
+        {{"on", FlashAttention::on}, {"off", FlashAttention::off}, {"auto", FlashAttention::automatic}},
+        o.context.flash, "flash attention; off is exact, on Vulkan by products in F32 instead of F16");
     flash.with_env("LLAMA_ARG_FLASH_ATTN");
-    also_takes(flash, o.engine.flash,
+    also_takes(flash, o.context.flash,
                {{"1", FlashAttention::on},
                 {"true", FlashAttention::on},
                 {"enabled", FlashAttention::on},
@@ -159,9 +160,9 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
                 {"false", FlashAttention::off},
                 {"disabled", FlashAttention::off},
                 {"-1", FlashAttention::automatic}});
-    table.choice<KvType>("-ctk, --cache-type-k", kv, o.engine.type_k, "type of stored keys")
+    table.choice<KvType>("-ctk, --cache-type-k", kv, o.context.type_k, "type of stored keys")
         .with_env("LLAMA_ARG_CACHE_TYPE_K");
-    table.choice<KvType>("-ctv, --cache-type-v", kv, o.engine.type_v, "type of stored values")
+    table.choice<KvType>("-ctv, --cache-type-v", kv, o.context.type_v, "type of stored values")
         .with_env("LLAMA_ARG_CACHE_TYPE_V");
     table.choice<Unpack>("--unpack", {{"off", Unpack::off}, {"f16", Unpack::f16}, {"auto", Unpack::automatic}},
                          o.model.unpack,
@@ -176,7 +177,7 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
 
 void settle(RunOptions & o) {
     settle_devices(o, o.model);
-    settle_arithmetic(o.engine);
+    settle_arithmetic(o.context);
     o.generate.seed = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
     if (!o.pc_table.empty()) {
         o.generate.pc_table = buoy::load_frequency_table(o.pc_table);

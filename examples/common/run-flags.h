@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/generate.h"
 #include "device-flags.h"
 #include "flags.h"
@@ -14,7 +14,7 @@ struct RunOptions : DeviceOptions {
     RunOptions() { model.unpack = buoy::Unpack::automatic; }
 
     buoy::ModelParams    model;
-    buoy::EngineParams   engine;
+    buoy::ContextParams  context;
     buoy::GenerateParams generate; // with the seed that is used
     std::string          pc_table;
     int64_t              seed       = -1; // as given

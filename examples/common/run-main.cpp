@@ -1,7 +1,8 @@
 #include "run-main.h"
+#include "base/fail.h"
 
+#include "base/printable.h"
 #include "buoy/error.h"
-#include "io/printable.h"
 #include "io/standard-streams.h"
 
 #include <cstdio>

@@ -1,7 +1,8 @@
+#include "base/fail.h"
 #include "measure.h"
 
+#include "base/printable.h"
 #include "buoy/error.h"
-#include "io/printable.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
+#include "arch/random-model.h"
 #include "buoy/device.h"
 #include "io/size-limit.h"
 #include "measure.h"
-#include "model/random-model.h"
 #include "options.h"
 #include "run-main.h"
 #include "table.h"

@@ -14,7 +14,7 @@
 
 namespace {
 
-using buoy::Engine;
+using buoy::Context;
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
@@ -22,29 +22,29 @@ double ms_since(Clock::time_point start) {
 }
 
 // Passes everything on and keeps the time that passes take.
-class TimedEngine : public Engine {
+class TimedEngine : public Context {
 public:
-    explicit TimedEngine(Engine & engine) : engine_(engine) {}
+    explicit TimedEngine(Context & context) : context_(context) {}
 
-    const buoy::ModelInfo & info() const override { return engine_.info(); }
+    const buoy::ModelInfo & info() const override { return context_.info(); }
 
     const buoy::ForwardResult & forward(const buoy::ForwardRequest & request) override {
         const auto                  start  = Clock::now();
-        const buoy::ForwardResult & result = engine_.forward(request);
+        const buoy::ForwardResult & result = context_.forward(request);
         forward_ms_ += ms_since(start);
         return result;
     }
 
-    void              kv_truncate(int32_t first) override { engine_.kv_truncate(first); }
-    int32_t           n_ctx() const override { return engine_.n_ctx(); }
-    buoy::EngineStats stats() const override { return engine_.stats(); }
-    bool              can_edit() const override { return engine_.can_edit(); }
+    void               kv_truncate(int32_t first) override { context_.kv_truncate(first); }
+    int32_t            n_ctx() const override { return context_.n_ctx(); }
+    buoy::ContextStats stats() const override { return context_.stats(); }
+    bool               can_edit() const override { return context_.can_edit(); }
 
     double forward_ms() const { return forward_ms_; }
 
 private:
-    Engine & engine_;
-    double   forward_ms_ = 0.0;
+    Context & context_;
+    double    forward_ms_ = 0.0;
 };
 
 // Ids all over the vocabulary, the same for every run; never the mask.
@@ -75,11 +75,11 @@ uint64_t peak_resident() {
 #endif
 }
 
-double shortest_pass(Engine & engine, const buoy::ForwardRequest & request) {
+double shortest_pass(Context & context, const buoy::ForwardRequest & request) {
     double best = 0.0;
     for (int i = 0; i < 6; i++) { // the first builds the graph
         const auto start = Clock::now();
-        engine.forward(request);
+        context.forward(request);
         const double ms = ms_since(start);
         best            = i <= 1 ? ms : std::min(best, ms);
     }
@@ -88,16 +88,16 @@ double shortest_pass(Engine & engine, const buoy::ForwardRequest & request) {
 
 // Reducing rows happens inside the pass: its time is what a pass with summaries takes longer than one that stops at the
 // logits, whose copy to the host does not count.
-double measure_summary(Engine & engine, int32_t n_rows) {
+double measure_summary(Context & context, int32_t n_rows) {
     buoy::ForwardRequest request;
-    request.tokens         = make_prompt(n_rows, engine.info());
+    request.tokens         = make_prompt(n_rows, context.info());
     request.rows           = range(0, n_rows);
     request.output         = buoy::OutputKind::summary;
-    const double summaries = shortest_pass(engine, request);
+    const double summaries = shortest_pass(context, request);
     request.output         = buoy::OutputKind::logits;
-    const double logits    = shortest_pass(engine, request);
+    const double logits    = shortest_pass(context, request);
 
-    const std::vector<float> & from = engine.forward(request).logits;
+    const std::vector<float> & from = context.forward(request).logits;
     std::vector<float>         to(from.size());
     double                     copy = 0.0;
     for (int i = 0; i < 4; i++) {
@@ -109,20 +109,20 @@ double measure_summary(Engine & engine, int32_t n_rows) {
     return std::max(0.0, summaries - (logits - copy));
 }
 
-void measure_generation(Engine & engine, const Case & one, const MeasureParams & params, Measurement & out) {
-    const std::vector<int32_t> prompt = make_prompt(one.n_prompt, engine.info());
+void measure_generation(Context & context, const Case & one, const MeasureParams & params, Measurement & out) {
+    const std::vector<int32_t> prompt = make_prompt(one.n_prompt, context.info());
     if (params.warmup) {
         buoy::GenerateParams first = one.generate;
         first.on_step              = [](const buoy::StepReport &, const std::vector<int32_t> &) { return false; };
-        buoy::generate(engine, prompt, first);
+        buoy::generate(context, prompt, first);
     }
-    TimedEngine timed(engine);
+    TimedEngine timed(context);
     int64_t     n_forward  = 0;
     double      plain_ms   = std::numeric_limits<double>::infinity();
     uint64_t    plain_peak = 0;
     for (int i = 0; i < params.repetitions; i++) {
         if (one.attn) {
-            const buoy::Generation plain = buoy::generate(engine, prompt, one.generate);
+            const buoy::Generation plain = buoy::generate(context, prompt, one.generate);
             plain_ms                     = std::min(plain_ms, plain.prompt_ms + plain.decode_ms);
             plain_peak                   = i == 0 ? peak_resident() : plain_peak;
         }
@@ -140,32 +140,32 @@ void measure_generation(Engine & engine, const Case & one, const MeasureParams &
     }
     if (params.profile) {
         const int32_t n_rows = one.generate.block_length > 0 ? one.generate.block_length : one.generate.n_predict;
-        out.summary_ms       = measure_summary(engine, std::min(n_rows, one.generate.n_predict));
+        out.summary_ms       = measure_summary(context, std::min(n_rows, one.generate.n_predict));
     }
 }
 
 // None: the whole sequence is computed, its last rows are asked for. Dual: it is stored once, then its last tokens are
 // computed against it, as a step inside a block does.
-void measure_pass(Engine & engine, const Case & one, const MeasureParams & params, Measurement & out) {
+void measure_pass(Context & context, const Case & one, const MeasureParams & params, Measurement & out) {
     const int32_t        T = one.forward_tokens;
     const int32_t        R = one.forward_rows > 0 ? one.forward_rows : T;
     buoy::ForwardRequest request;
-    request.tokens = make_prompt(T, engine.info());
+    request.tokens = make_prompt(T, context.info());
     request.rows   = range(T - R, T);
     request.output = buoy::OutputKind::summary;
     if (one.generate.cache.value_or(buoy::DiffusionCache::none) != buoy::DiffusionCache::none) {
         request.kv = buoy::KvUse::store;
-        engine.forward(request);
+        context.forward(request);
         request.tokens.erase(request.tokens.begin(), request.tokens.end() - R);
         request.positions = range(T - R, T);
         request.rows      = range(0, R);
     }
     if (params.warmup) {
-        engine.forward(request);
+        context.forward(request);
     }
     for (int i = 0; i < params.repetitions; i++) {
         const auto start = Clock::now();
-        engine.forward(request);
+        context.forward(request);
         out.samples_ms.push_back(ms_since(start));
         out.forward_ms += out.samples_ms.back() / params.repetitions;
     }
@@ -175,25 +175,25 @@ void measure_pass(Engine & engine, const Case & one, const MeasureParams & param
 } // namespace
 
 Measurement measure(const Case & one, const MeasureParams & params) {
-    Measurement        out;
-    buoy::EngineParams engine_params = one.engine;
-    engine_params.n_ctx     = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
-    engine_params.n_streams = buoy::stream_count(one.generate);
+    Measurement         out;
+    buoy::ContextParams context_params = one.context;
+    context_params.n_ctx     = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
+    context_params.n_streams = buoy::stream_count(one.generate);
 
-    settle_arithmetic(one.engine);
+    settle_arithmetic(one.context);
     buoy::add_rpc_servers(one.rpc);
-    const auto                          start  = Clock::now();
-    const std::unique_ptr<buoy::Engine> engine = buoy::load_engine(one.model, engine_params);
-    out.load_ms                                = ms_since(start);
-    out.arch                                   = engine->info().arch;
-    out.weight_bytes                           = engine->info().n_bytes;
+    const auto                           start   = Clock::now();
+    const std::unique_ptr<buoy::Context> context = buoy::load_context(one.model, context_params);
+    out.load_ms                                  = ms_since(start);
+    out.arch                                     = context->info().arch;
+    out.weight_bytes                             = context->info().n_bytes;
     if (one.forward_tokens > 0) {
-        measure_pass(*engine, one, params, out);
+        measure_pass(*context, one, params, out);
     } else {
-        measure_generation(*engine, one, params, out);
+        measure_generation(*context, one, params, out);
     }
-    out.kv_bytes      = engine->stats().kv_bytes;
-    out.compute_bytes = engine->stats().compute_bytes;
+    out.kv_bytes      = context->stats().kv_bytes;
+    out.compute_bytes = context->stats().compute_bytes;
     out.peak_bytes    = peak_resident();
     return out;
 }

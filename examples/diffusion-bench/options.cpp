@@ -1,8 +1,8 @@
 #include "options.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "buoy/version.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cstdio>

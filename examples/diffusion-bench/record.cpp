@@ -22,7 +22,7 @@ struct TemporaryFile {
 
 } // namespace
 
-buoy::Generation generate_recorded(buoy::Engine & engine, const Case & one, const std::vector<int32_t> & prompt) {
+buoy::Generation generate_recorded(buoy::Context & context, const Case & one, const std::vector<int32_t> & prompt) {
     const TemporaryFile file;
     const auto          n_prompt = static_cast<int32_t>(prompt.size());
     buoy::RecordOptions options;
@@ -34,12 +34,12 @@ buoy::Generation generate_recorded(buoy::Engine & engine, const Case & one, cons
 
     buoy::RecordedRun run;
     run.prompt_tokens = prompt;
-    run.engine        = one.engine;
+    run.context       = one.context;
     run.generate      = one.generate;
-    buoy::Recorder       recorder(options, engine.info(), buoy::Vocab::load(one.model.path), run);
+    buoy::Recorder       recorder(options, context.info(), buoy::Vocab::load(one.model.path), run);
     buoy::GenerateParams params = one.generate;
     recorder.attach(params);
-    buoy::Generation generation = buoy::generate(engine, prompt, params);
+    buoy::Generation generation = buoy::generate(context, prompt, params);
     recorder.finish();
     return generation;
 }

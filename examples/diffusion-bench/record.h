@@ -5,4 +5,4 @@
 #include <vector>
 
 // Generates while the attention is recorded as one.attn says, into a temporary file that is removed again.
-buoy::Generation generate_recorded(buoy::Engine & engine, const Case & one, const std::vector<int32_t> & prompt);
+buoy::Generation generate_recorded(buoy::Context & context, const Case & one, const std::vector<int32_t> & prompt);

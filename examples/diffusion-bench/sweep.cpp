@@ -1,10 +1,10 @@
 #include "sweep.h"
 
+#include "base/fail.h"
+#include "base/parse-number.h"
+#include "base/printable.h"
 #include "buoy/bundled.h"
-#include "buoy/error.h"
 #include "device-flags.h"
-#include "io/parse-number.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <map>
@@ -72,10 +72,10 @@ void set_threshold(Case & one, const std::string & v) {
         one.generate.threshold = parse_number("--threshold", v, 0.0f, 1.0f);
     }
 }
-void set_threads(Case & one, const std::string & v) { one.engine.n_threads = parse_number("-t", v, 1, 512); }
-void set_type_k(Case & one, const std::string & v) { one.engine.type_k = parse_name("-ctk", v, kv_names); }
-void set_type_v(Case & one, const std::string & v) { one.engine.type_v = parse_name("-ctv", v, kv_names); }
-void set_flash(Case & one, const std::string & v) { one.engine.flash = parse_name("-fa", v, flash_names); }
+void set_threads(Case & one, const std::string & v) { one.context.n_threads = parse_number("-t", v, 1, 512); }
+void set_type_k(Case & one, const std::string & v) { one.context.type_k = parse_name("-ctk", v, kv_names); }
+void set_type_v(Case & one, const std::string & v) { one.context.type_v = parse_name("-ctv", v, kv_names); }
+void set_flash(Case & one, const std::string & v) { one.context.flash = parse_name("-fa", v, flash_names); }
 void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, unpack_names); }
 void set_kernels(Case & one, const std::string & v) {
     const Kernels whose   = parse_name("--kernels", v, kernel_names);

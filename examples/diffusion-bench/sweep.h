@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/generate.h"
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Case {
     std::vector<std::string> rpc; // servers whose devices the model may use
 
     buoy::ModelParams    model;
-    buoy::EngineParams   engine;
+    buoy::ContextParams  context;
     buoy::GenerateParams generate;
     int32_t              n_prompt       = 0;
     int32_t              forward_tokens = 0; // > 0: one pass over so many tokens instead of a generation

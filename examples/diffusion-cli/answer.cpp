@@ -20,7 +20,7 @@ bool is_end(const buoy::GenerateParams & params, int32_t id) {
 
 buoy::Generation generate_by_diffusion(const Session & session, const std::vector<int32_t> & prompt,
                                        buoy::GenerateParams params, const Attach & attach) {
-    const int32_t mask_id  = session.engine.info().traits.mask_id;
+    const int32_t mask_id  = session.context.info().traits.mask_id;
     const int64_t n_masked = std::count(prompt.begin(), prompt.end(), mask_id);
     const int64_t total    = n_masked + params.n_predict;
     int64_t       n_done   = 0;
@@ -39,7 +39,7 @@ buoy::Generation generate_by_diffusion(const Session & session, const std::vecto
         return !interrupted();
     };
     attach(params);
-    return buoy::generate(session.engine, prompt, params);
+    return buoy::generate(session.context, prompt, params);
 }
 
 buoy::Generation generate_token_by_token(const Session & session, const std::vector<int32_t> & prompt,
@@ -61,7 +61,7 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
         return !interrupted();
     };
     attach(params);
-    buoy::Generation out = buoy::generate(session.engine, prompt, params);
+    buoy::Generation out = buoy::generate(session.context, prompt, params);
     reading.reset();
     if (printed == Printed::text) {
         print_text(stream.finish() + "\n");
@@ -74,8 +74,8 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
 Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach) {
     Answer out;
     out.params           = session.options.generate;
-    out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.engine.n_ctx());
-    const bool diffusion = session.engine.info().traits.is_diffusion();
+    out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.context.n_ctx());
+    const bool diffusion = session.context.info().traits.is_diffusion();
     out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params, attach)
                                      : generate_token_by_token(session, prompt, out.params, printed, attach);
     out.text             = session.vocab.decode(out.generation.tokens);

@@ -12,7 +12,7 @@
 struct Session {
     const Options &     options;
     const buoy::Vocab & vocab;
-    buoy::Engine &      engine;
+    buoy::Context &     context;
     double              load_ms = 0.0;
 };
 

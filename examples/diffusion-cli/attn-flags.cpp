@@ -1,4 +1,5 @@
-#include "io/parse-size.h"
+#include "base/fail.h"
+#include "base/size.h"
 #include "option-flags.h"
 
 #include <filesystem>

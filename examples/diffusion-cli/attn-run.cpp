@@ -1,10 +1,10 @@
 #include "attn-run.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/size.h"
 #include "buoy/regions.h"
 #include "decode/step-count.h"
-#include "io/printable.h"
-#include "io/size-text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -27,7 +27,7 @@ std::string numbered(const std::string & path, int number) {
 buoy::GenerateParams resolved_params(const Session & session, const Prompt & prompt) {
     buoy::GenerateParams params = session.options.generate;
     params.n_predict            = session.options.logits_out.empty()
-                                      ? buoy::answer_length(params, prompt.tokens.size(), session.engine.n_ctx())
+                                      ? buoy::answer_length(params, prompt.tokens.size(), session.context.n_ctx())
                                       : 0;
     return params;
 }
@@ -36,7 +36,7 @@ int32_t step_bound(const Session & session, const Prompt & prompt, const buoy::G
     if (!session.options.logits_out.empty()) {
         return 1;
     }
-    const int64_t n = buoy::step_count_max(session.engine.info(), prompt.tokens, params);
+    const int64_t n = buoy::step_count_max(session.context.info(), prompt.tokens, params);
     return static_cast<int32_t>(std::min<int64_t>(n, std::numeric_limits<int32_t>::max()));
 }
 
@@ -48,7 +48,7 @@ AttnRun::AttnRun(const Session & session, const Console & console, const Prompt 
     if (!attn.is_used()) {
         return;
     }
-    const buoy::ModelInfo &       info   = session.engine.info();
+    const buoy::ModelInfo &       info   = session.context.info();
     const buoy::GenerateParams    params = resolved_params(session, prompt);
     const auto                    n_all  = static_cast<int32_t>(prompt.tokens.size()) + params.n_predict;
     const int32_t                 n_step = step_bound(session, prompt, params);
@@ -76,7 +76,7 @@ AttnRun::AttnRun(const Session & session, const Console & console, const Prompt 
     buoy::RecordedRun run;
     run.prompt        = session.vocab.decode(prompt.tokens, true);
     run.prompt_tokens = prompt.tokens;
-    run.engine        = session.options.engine;
+    run.context       = session.options.context;
     run.generate      = params;
     run.single_pass   = !session.options.logits_out.empty();
     for (const buoy::EditSpec & edit : attn.edits) {

@@ -1,9 +1,9 @@
 #include "chat.h"
 
 #include "attn-run.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "interrupt.h"
-#include "io/printable.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -132,7 +132,7 @@ private:
         if (!fits(prompt)) {
             console_.log(buoy::LogLevel::warn, buoy::concat("the message has ", prompt.size(), " tokens, which with ",
                                                             n_answer(), " of the answer exceed the context of ",
-                                                            session_.engine.n_ctx(), "; it is left out"));
+                                                            session_.context.n_ctx(), "; it is left out"));
             history_.pop_back();
             return;
         }
@@ -153,7 +153,7 @@ private:
     }
 
     bool fits(const std::vector<int32_t> & prompt) const {
-        return static_cast<int64_t>(prompt.size()) + n_answer() <= session_.engine.n_ctx();
+        return static_cast<int64_t>(prompt.size()) + n_answer() <= session_.context.n_ctx();
     }
 
     // with -n -1 an answer takes what is left, and one token at least

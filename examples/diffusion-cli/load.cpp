@@ -1,15 +1,16 @@
 #include "load.h"
+#include "base/fail.h"
 
+#include "base/printable.h"
 #include "buoy/error.h"
 #include "chat.h"
 #include "interrupt.h"
-#include "io/printable.h"
 #include "progress.h"
 
 #include <algorithm>
 #include <limits>
 
-std::unique_ptr<buoy::Engine> load_engine(const Options & options) {
+std::unique_ptr<buoy::Context> load_context(const Options & options) {
     Progress          progress("loading");
     buoy::ModelParams model = options.model;
     model.progress          = [&](float share) {
@@ -17,8 +18,8 @@ std::unique_ptr<buoy::Engine> load_engine(const Options & options) {
         return !interrupted();
     };
     try {
-        std::unique_ptr<buoy::Engine> engine = interrupted() ? nullptr : buoy::load_engine(model, options.engine);
-        return interrupted() ? nullptr : std::move(engine);
+        std::unique_ptr<buoy::Context> context = interrupted() ? nullptr : buoy::load_context(model, options.context);
+        return interrupted() ? nullptr : std::move(context);
     } catch (const buoy::Error &) {
         if (interrupted()) {
             return nullptr;
@@ -71,19 +72,19 @@ Request make_request(const Options & options, const buoy::Vocab & vocab) {
 
 void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt) {
     const bool generates = !options.chat && options.logits_out.empty();
-    if (options.engine.n_ctx == 0 && !options.chat && options.generate.n_predict >= 0) {
+    if (options.context.n_ctx == 0 && !options.chat && options.generate.n_predict >= 0) {
         const int64_t B = std::max(options.generate.block_length, 1); // a block-causal model's last one is whole
         const int64_t n_needed =
             (static_cast<int64_t>(n_prompt) + std::max(options.generate.n_predict, 1) + B - 1) / B * B;
-        options.engine.n_ctx = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
-    } else if (options.engine.n_ctx > 0 && generates) {
-        buoy::answer_length(options.generate, n_prompt, options.engine.n_ctx);
+        options.context.n_ctx = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
+    } else if (options.context.n_ctx > 0 && generates) {
+        buoy::answer_length(options.generate, n_prompt, options.context.n_ctx);
     }
     if (!options.ignore_eos && !options.infill) { // a gap in the middle is not the end of the text
         options.generate.end_ids = vocab.end_ids();
     }
-    if (!options.attn.edits.empty() && options.engine.flash == buoy::FlashAttention::automatic) {
-        options.engine.flash = buoy::FlashAttention::off; // else an edited layer differs in rounding as well
+    if (!options.attn.edits.empty() && options.context.flash == buoy::FlashAttention::automatic) {
+        options.context.flash = buoy::FlashAttention::off; // else an edited layer differs in rounding as well
     }
-    options.engine.n_streams = options.logits_out.empty() ? buoy::stream_count(options.generate) : 1;
+    options.context.n_streams = options.logits_out.empty() ? buoy::stream_count(options.generate) : 1;
 }

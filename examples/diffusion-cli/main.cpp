@@ -1,8 +1,9 @@
 #include "answer.h"
 #include "attn-run.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "buoy/bundled.h"
 #include "buoy/device.h"
-#include "buoy/error.h"
 #include "buoy/version.h"
 #include "chat.h"
 #include "console.h"
@@ -11,7 +12,6 @@
 #include "engine/edit-limits.h"
 #include "interrupt.h"
 #include "io/npy.h"
-#include "io/printable.h"
 #include "load.h"
 #include "options.h"
 #include "prompt.h"
@@ -60,18 +60,18 @@ int write_logits(const Session & session, const Console & console, const Prompt 
     std::iota(request.rows.begin(), request.rows.end(), 0);
     request.block_length = session.options.generate.block_length;
     attn.prepare_pass(request);
-    const buoy::ForwardResult & result = session.engine.forward(request);
+    const buoy::ForwardResult & result = session.context.forward(request);
     if (interrupted()) {
         return exit_interrupted;
     }
     attn.finish_pass(prompt.tokens);
-    buoy::write_npy(session.options.logits_out, {n_tokens, session.engine.info().n_vocab}, result.logits);
+    buoy::write_npy(session.options.logits_out, {n_tokens, session.context.info().n_vocab}, result.logits);
     return 0;
 }
 
 void print_json(const Session & session, const Answer & out, const AttnRun & attn, const Compared & compared) {
     const buoy::Generation & generation = out.generation;
-    const buoy::ModelInfo &  info       = session.engine.info();
+    const buoy::ModelInfo &  info       = session.context.info();
     nlohmann::ordered_json   json       = {
                 {"text", out.text},
                 {"prompt_tokens", generation.prompt},
@@ -82,7 +82,7 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
                 {"ended", generation.ended},
                 {"stopped", generation.stopped},
                 {"model", buoy::model_json(info)},
-                {"settings", buoy::settings_json(info, session.options.engine, out.params)},
+                {"settings", buoy::settings_json(info, session.options.context, out.params)},
                 {"timings",
                  {{"load_ms", session.load_ms},
                   {"prompt_ms", generation.prompt_ms},
@@ -150,20 +150,20 @@ int load_and_run(Options & options, const Console & console) {
     const Request     request  = make_request(options, vocab);
     const size_t      n_tokens = request.prompt.tokens.size();
     complete(options, vocab, n_tokens);
-    const std::unique_ptr<buoy::Engine> engine = load_engine(options);
-    if (!engine) {
+    const std::unique_ptr<buoy::Context> context = load_context(options);
+    if (!context) {
         return exit_interrupted;
     }
-    const buoy::ModelInfo & info = engine->info();
+    const buoy::ModelInfo & info = context->info();
     if (options.infill && !info.traits.is_diffusion()) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
     }
     if (!options.attn.edits.empty()) {
-        buoy::check_can_edit(*engine);
+        buoy::check_can_edit(*context);
     }
-    options.engine.n_ctx      = engine->n_ctx();
+    options.context.n_ctx     = context->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;
-    const Session session  = {options, vocab, *engine, std::chrono::duration<double, std::milli>(since_begin).count()};
+    const Session session  = {options, vocab, *context, std::chrono::duration<double, std::milli>(since_begin).count()};
     const auto    n_prompt = static_cast<int64_t>(n_tokens);
     if (!options.logits_out.empty()) {
         warn(options, console, info, n_prompt);
@@ -171,8 +171,9 @@ int load_and_run(Options & options, const Console & console) {
     }
     buoy::check_params(options.generate, info);
     warn(options, console, info,
-         options.chat ? engine->n_ctx() : n_prompt + buoy::answer_length(options.generate, n_tokens, engine->n_ctx()));
-    console.log(buoy::LogLevel::info, model_line(info, n_tokens, engine->n_ctx()));
+         options.chat ? context->n_ctx()
+                      : n_prompt + buoy::answer_length(options.generate, n_tokens, context->n_ctx()));
+    console.log(buoy::LogLevel::info, model_line(info, n_tokens, context->n_ctx()));
     if (options.chat) {
         return chat(session, console, read_prompt(options));
     }

@@ -1,4 +1,5 @@
 #include "option-flags.h"
+#include "base/fail.h"
 
 void add_input_flags(FlagTable & table, Options & o) {
     const auto set_prompt = [&o](const std::string &, const std::string & text) {

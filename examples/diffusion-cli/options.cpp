@@ -1,4 +1,5 @@
 #include "options.h"
+#include "base/fail.h"
 
 #include "buoy/version.h"
 #include "flags.h"

@@ -1,7 +1,7 @@
 #include "visual.h"
 
+#include "base/utf8.h"
 #include "interrupt.h"
-#include "text/utf8.h"
 
 #include <algorithm>
 #include <cstdio>

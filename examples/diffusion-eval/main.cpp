@@ -1,4 +1,6 @@
 #include "analysis/table.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "console.h"
@@ -9,7 +11,6 @@
 #include "eval/run.h"
 #include "eval/summary.h"
 #include "interrupt.h"
-#include "io/printable.h"
 #include "options.h"
 #include "progress-line.h"
 #include "run-main.h"
@@ -61,7 +62,7 @@ int run_questions(const Options & options) {
     run.model      = options.model;
     run.model.log  = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
     run.model.progress = [](float) { return !interrupted(); };
-    run.engine         = options.engine;
+    run.context        = options.context;
     run.generate       = options.generate;
     run.ignore_eos     = options.ignore_eos;
     run.dataset        = &dataset;

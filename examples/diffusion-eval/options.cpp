@@ -1,11 +1,11 @@
 #include "options.h"
 
+#include "base/fail.h"
+#include "base/parse-number.h"
+#include "base/printable.h"
 #include "buoy/bundled.h"
-#include "buoy/error.h"
 #include "buoy/version.h"
 #include "eval/attention-edits.h"
-#include "io/parse-number.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,7 @@
 // The library in ten lines: llama-simple MODEL.gguf PROMPT
 
-#include "buoy/engine.h"
+#include "base/fail.h"
+#include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
@@ -14,8 +15,8 @@ int main(int argc, char ** argv) try {
     buoy::ModelParams model;
     model.path = argv[1];
 
-    const buoy::Vocab vocab  = buoy::Vocab::load(model.path);
-    const auto        engine = buoy::load_engine(model, {});
+    const buoy::Vocab vocab   = buoy::Vocab::load(model.path);
+    const auto        context = buoy::load_context(model, {});
     const auto        prompt =
         vocab.has_chat_template() ? vocab.encode_chat({{"user", argv[2]}}, true) : vocab.encode(argv[2], true, false);
 
@@ -26,7 +27,7 @@ int main(int argc, char ** argv) try {
         std::fprintf(stderr, "step %d wrote %zu of %zu positions\n", step.step, step.committed.size(), tokens.size());
         return true; // false ends the generation
     };
-    std::printf("%s\n", vocab.decode(buoy::generate(*engine, prompt, params).tokens).c_str());
+    std::printf("%s\n", vocab.decode(buoy::generate(*context, prompt, params).tokens).c_str());
     return 0;
 } catch (const buoy::Error & error) {
     std::fprintf(stderr, "llama-simple: %s\n", error.what());

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -20,19 +19,5 @@ public:
 private:
     ErrorKind kind_;
 };
-
-// Joins its arguments into one string, for messages.
-template <typename... Args> std::string concat(const Args &... args) {
-    std::ostringstream out;
-    out.imbue(std::locale::classic());
-    (out << ... << args);
-    return out.str();
-}
-
-template <typename... Args> [[noreturn]] void fail(const Args &... args) { throw Error(concat(args...)); }
-
-template <typename... Args> [[noreturn]] void fail_runtime(const Args &... args) {
-    throw Error(concat(args...), ErrorKind::runtime);
-}
 
 } // namespace buoy

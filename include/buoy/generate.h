@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 
 #include <cstdint>
 #include <functional>
@@ -125,6 +125,6 @@ void check_params(const GenerateParams & params, const ModelInfo & info);
 int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_ctx);
 
 // Diffusion or autoregression, as the model is. Masks inside the prompt of a diffusion model are filled as well.
-Generation generate(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);
+Generation generate(Context & context, const std::vector<int32_t> & prompt, const GenerateParams & params);
 
 } // namespace buoy

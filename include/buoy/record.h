@@ -39,7 +39,7 @@ struct RecordOptions {
 struct RecordedRun {
     std::string              prompt; // text
     std::vector<int32_t>     prompt_tokens;
-    EngineParams             engine;
+    ContextParams            context;
     GenerateParams           generate;            // n_predict resolved (answer_length)
     bool                     single_pass = false; // no generation, one pass over the prompt: step 0
     std::vector<std::string> edits;               // of the attention, as typed

@@ -1,9 +1,9 @@
 #include "analysis/anchors.h"
 
-#include "buoy/error.h"
-#include "io/parse-number.h"
-#include "io/printable.h"
-#include "record/columns.h"
+#include "base/fail.h"
+#include "base/parse-number.h"
+#include "base/printable.h"
+#include "observe/columns.h"
 
 #include <algorithm>
 #include <cmath>

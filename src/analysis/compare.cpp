@@ -2,8 +2,8 @@
 #include "analysis/layer-means.h"
 #include "analysis/received.h"
 #include "analysis/studies.h"
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <cmath>

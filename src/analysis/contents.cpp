@@ -1,10 +1,10 @@
 #include "analysis/contents.h"
 
 #include "analysis/meta-reader.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/size.h"
 #include "io/json-file.h"
-#include "io/printable.h"
-#include "io/size-text.h"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -4,13 +4,13 @@
 #include "analysis/received.h"
 #include "analysis/retrieval-score.h"
 #include "analysis/token-class.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "io/npy-descr.h"
 #include "io/npz-writer.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
-#include "record/record-member.h"
-#include "text/utf8.h"
+#include "observe/record-member.h"
 
 #include <algorithm>
 #include <numeric>

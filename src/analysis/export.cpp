@@ -2,11 +2,11 @@
 
 #include "analysis/received.h"
 #include "analysis/table.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/npz-writer.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
-#include "record/record-member.h"
+#include "observe/record-member.h"
 
 #include <algorithm>
 #include <limits>

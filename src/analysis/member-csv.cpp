@@ -1,6 +1,6 @@
 #include "analysis/contents.h"
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <cstdio>
 #include <ostream>

@@ -1,7 +1,7 @@
 #include "analysis/meta-reader.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "analysis/pickle.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 
 namespace buoy::analysis {
 

@@ -2,8 +2,8 @@
 
 #include "analysis/meta-reader.h"
 #include "analysis/retrieval-score.h"
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <cmath>

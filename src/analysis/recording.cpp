@@ -2,11 +2,11 @@
 
 #include "analysis/labels.h"
 #include "analysis/meta-reader.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/json-file.h"
-#include "io/printable.h"
-#include "record/record-choice.h"
-#include "record/record-member.h"
+#include "observe/record-choice.h"
+#include "observe/record-member.h"
 
 #include <algorithm>
 #include <array>

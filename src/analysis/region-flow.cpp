@@ -3,8 +3,8 @@
 #include "analysis/rollout.h"
 #include "analysis/studies.h"
 #include "analysis/token-class.h"
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,8 +1,8 @@
 #include "analysis/received.h"
 #include "analysis/retrieval-score.h"
 #include "analysis/studies.h"
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <map>

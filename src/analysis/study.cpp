@@ -1,6 +1,6 @@
 #include "analysis/study.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "analysis/table.h"
 
+#include "base/utf8.h"
 #include "figure/text.h"
-#include "text/utf8.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "decode/decode.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace buoy {
 namespace {
 
 // Computes the tokens from position first on. The result is about the last one; null where on_prompt ended it before.
-const ForwardResult * compute_from(Engine & engine, const std::vector<int32_t> & tokens, int32_t first,
+const ForwardResult * compute_from(Context & context, const std::vector<int32_t> & tokens, int32_t first,
                                    OutputKind output, int32_t step, const GenerateParams & params,
                                    int64_t & n_forward) {
     const auto            n_total = static_cast<int32_t>(tokens.size());
@@ -32,7 +32,7 @@ const ForwardResult * compute_from(Engine & engine, const std::vector<int32_t> &
         if (params.on_forward) {
             params.on_forward(step, request);
         }
-        result = &engine.forward(request);
+        result = &context.forward(request);
         n_forward++;
         const float done = static_cast<float>(first) / static_cast<float>(n_total);
         if (first < n_total && params.on_prompt && !params.on_prompt(done)) {
@@ -44,24 +44,24 @@ const ForwardResult * compute_from(Engine & engine, const std::vector<int32_t> &
 
 } // namespace
 
-Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt,
+Generation generate_autoregressive(Context & context, const std::vector<int32_t> & prompt,
                                    const GenerateParams & params) {
     if (prompt.empty()) {
         fail("the prompt is empty, and an autoregressive model needs at least one token to continue");
     }
     Generation           out;
     std::vector<int32_t> tokens = prompt;
-    TokenChoice          choice(params, engine.info().traits.mask_id, ConfidenceOf::sampling);
+    TokenChoice          choice(params, context.info().traits.mask_id, ConfidenceOf::sampling);
     const OutputKind     output = choice.summary_is_enough() ? OutputKind::summary : OutputKind::logits;
     const auto           start  = std::chrono::steady_clock::now();
     out.prompt                  = prompt;
     // positions in the store; the last token is computed again for its output
     const auto same   = std::mismatch(params.stored.begin(), params.stored.end(), prompt.begin(), prompt.end() - 1);
     auto       n_done = static_cast<int32_t>(same.first - params.stored.begin());
-    engine.kv_truncate(n_done);
+    context.kv_truncate(n_done);
     for (int32_t step = 0; step < params.n_predict && !out.stopped && !out.ended; step++) {
         const auto            position = static_cast<int32_t>(tokens.size());
-        const ForwardResult * result   = compute_from(engine, tokens, n_done, output, step, params, out.n_forward);
+        const ForwardResult * result   = compute_from(context, tokens, n_done, output, step, params, out.n_forward);
         n_done                         = position;
         if (step == 0) {
             out.prompt_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -72,7 +72,7 @@ Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> &
         }
         const Candidate c = output == OutputKind::summary
                                 ? choice.choose(result->summaries[0])
-                                : choice.choose(result->logits.data(), engine.info().n_vocab, step, position);
+                                : choice.choose(result->logits.data(), context.info().n_vocab, step, position);
         StepReport      report;
         report.step = step;
         report.committed.emplace_back(position, c.id);

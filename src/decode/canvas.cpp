@@ -17,12 +17,12 @@ size_t canvas_length(int32_t n_wanted, int32_t block_length, int32_t n_ctx) {
 
 } // namespace
 
-Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params,
+Canvas::Canvas(Context & context, const std::vector<int32_t> & prompt, const GenerateParams & params,
                int32_t block_length)
-    : engine_(engine), params_(params), traits_(engine.info().traits),
+    : context_(context), params_(params), traits_(context.info().traits),
       choice_(params, traits_.mask_id, traits_.shift ? ConfidenceOf::sampling : ConfidenceOf::model), tokens_(prompt),
       block_length_(block_length), wanted_(static_cast<int32_t>(prompt.size()) + params.n_predict) {
-    tokens_.resize(canvas_length(wanted_, params.n_predict > 0 ? block_length : 0, engine.n_ctx()), traits_.mask_id);
+    tokens_.resize(canvas_length(wanted_, params.n_predict > 0 ? block_length : 0, context.n_ctx()), traits_.mask_id);
     for (int32_t id : tokens_) {
         given_.push_back(id != traits_.mask_id);
     }
@@ -41,7 +41,7 @@ Canvas::Canvas(Engine & engine, const std::vector<int32_t> & prompt, const Gener
         // with a shift, the row before the first mask has to be computed, as it predicts it
         n_stored_ = std::min(n_same, traits_.shift ? std::max(first_ - 1, 0) : first_) / block_length * block_length;
     }
-    engine_.kv_truncate(n_stored_);
+    context_.kv_truncate(n_stored_);
 }
 
 std::vector<int32_t> Canvas::masked(int32_t from, int32_t to) const {
@@ -88,7 +88,7 @@ ForwardRequest Canvas::make_request(int32_t from, int32_t to, KvUse kv) const {
 }
 
 void Canvas::store(int32_t from, int32_t to) {
-    engine_.forward(make_request(from, to, KvUse::store));
+    context_.forward(make_request(from, to, KvUse::store));
     out_.n_forward++;
 }
 
@@ -101,12 +101,12 @@ std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32
     if (params_.on_forward) {
         params_.on_forward(step(), request);
     }
-    const ForwardResult & result = engine_.forward(request);
+    const ForwardResult & result = context_.forward(request);
     out_.n_forward++;
 
     std::vector<Candidate> candidates;
     if (output_ == OutputKind::logits) {
-        candidates = choice_.choose(result.logits, engine_.info().n_vocab, step(), positions);
+        candidates = choice_.choose(result.logits, context_.info().n_vocab, step(), positions);
     }
     for (const RowSummary & row : result.summaries) {
         candidates.push_back(choice_.choose(row));

@@ -12,7 +12,7 @@ namespace buoy {
 class Canvas {
 public:
     // block_length: of block-causal attention, whose canvas has whole blocks where the context has room for them; else 0.
-    Canvas(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params, int32_t block_length);
+    Canvas(Context & context, const std::vector<int32_t> & prompt, const GenerateParams & params, int32_t block_length);
 
     int32_t first() const { return first_; } // the first mask
     int32_t end() const { return static_cast<int32_t>(tokens_.size()); }
@@ -53,7 +53,7 @@ private:
     bool is_end(int32_t position) const; // an end token of the answer: in a gap of the prompt it is a token like others
     ForwardRequest make_request(int32_t from, int32_t to, KvUse kv) const;
 
-    Engine &                               engine_;
+    Context &                              context_;
     const GenerateParams &                 params_;
     const Traits                           traits_;
     TokenChoice                            choice_;

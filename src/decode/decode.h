@@ -67,7 +67,8 @@ private:
 };
 
 // One token after the other with an exact K/V store.
-Generation generate_autoregressive(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & params);
+Generation generate_autoregressive(Context & context, const std::vector<int32_t> & prompt,
+                                   const GenerateParams & params);
 
 // The steps of block `index` of those with masks, n_masked in this one: those that don't divide evenly go to the first blocks, and a
 // block has one at least.

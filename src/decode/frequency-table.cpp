@@ -1,9 +1,9 @@
 #include "decode/frequency-table.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/json-file.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 #include "buoy/generate.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "decode/decode.h"
-#include "io/printable.h"
 
 #include <array>
 #include <chrono>
@@ -54,17 +54,17 @@ const char * algorithm_name(Algorithm algorithm) {
 
 int32_t stream_count(const GenerateParams & params) { return params.cfg_scale > 0.0f ? 2 : 1; }
 
-Generation generate(Engine & engine, const std::vector<int32_t> & prompt, const GenerateParams & asked) {
-    const ModelInfo & info = engine.info();
+Generation generate(Context & context, const std::vector<int32_t> & prompt, const GenerateParams & asked) {
+    const ModelInfo & info = context.info();
     check_params(asked, info);
     GenerateParams params = asked;
-    params.n_predict      = answer_length(asked, prompt.size(), engine.n_ctx());
+    params.n_predict      = answer_length(asked, prompt.size(), context.n_ctx());
     const auto start      = std::chrono::steady_clock::now();
     Generation out;
     if (info.traits.is_diffusion()) {
         DenoiseSettings settings     = resolve_settings(info, params);
         const bool      block_causal = settings.schedule == Schedule::block_causal;
-        Canvas          canvas(engine, prompt, params, block_causal ? settings.block_length : 0);
+        Canvas          canvas(context, prompt, params, block_causal ? settings.block_length : 0);
         if (canvas.first() == canvas.end()) {
             fail("nothing is masked: give -n, or a prompt with masks to fill");
         }
@@ -77,7 +77,7 @@ Generation generate(Engine & engine, const std::vector<int32_t> & prompt, const 
         }
         out = canvas.finish();
     } else {
-        out = generate_autoregressive(engine, prompt, params);
+        out = generate_autoregressive(context, prompt, params);
     }
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     out.decode_ms                                           = elapsed.count() - out.prompt_ms;

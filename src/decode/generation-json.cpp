@@ -1,8 +1,8 @@
 #include "decode/generation-json.h"
 
+#include "base/parse-number.h"
 #include "buoy/error.h"
 #include "decode/decode.h"
-#include "io/parse-number.h"
 
 #include <algorithm>
 #include <cmath>
@@ -109,14 +109,14 @@ Json model_json(const ModelInfo & info) {
     };
 }
 
-Json settings_json(const ModelInfo & info, const EngineParams & engine, const GenerateParams & params) {
+Json settings_json(const ModelInfo & info, const ContextParams & context, const GenerateParams & params) {
     Json json            = sampling_json(params);
     json["end_ids"]      = params.end_ids;
-    json["n_ctx"]        = engine.n_ctx;
-    json["n_threads"]    = count(engine.n_threads);
-    json["flash_attn"]   = flash_name(engine.flash);
-    json["cache_type_k"] = kv_name(engine.type_k);
-    json["cache_type_v"] = kv_name(engine.type_v);
+    json["n_ctx"]        = context.n_ctx;
+    json["n_threads"]    = count(context.n_threads);
+    json["flash_attn"]   = flash_name(context.flash);
+    json["cache_type_k"] = kv_name(context.type_k);
+    json["cache_type_v"] = kv_name(context.type_v);
     if (info.traits.is_diffusion()) {
         add_denoising(json, info, params);
     }
@@ -146,12 +146,12 @@ Json asked_json(const GenerateParams & params) {
     return json;
 }
 
-Json asked_json(const EngineParams & engine) {
+Json asked_json(const ContextParams & context) {
     return {
-        {"n_ctx", engine.n_ctx},
-        {"flash_attn", flash_name(engine.flash)},
-        {"cache_type_k", kv_name(engine.type_k)},
-        {"cache_type_v", kv_name(engine.type_v)},
+        {"n_ctx", context.n_ctx},
+        {"flash_attn", flash_name(context.flash)},
+        {"cache_type_k", kv_name(context.type_k)},
+        {"cache_type_v", kv_name(context.type_v)},
     };
 }
 

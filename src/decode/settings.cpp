@@ -1,4 +1,4 @@
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "decode/decode.h"
 
 #include <cmath>

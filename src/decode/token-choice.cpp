@@ -1,7 +1,7 @@
 #include "decode/token-choice.h"
 
-#include "buoy/error.h"
-#include "io/split-work.h"
+#include "base/fail.h"
+#include "base/split-work.h"
 #include "kernel/exponentials.h"
 #include "kernel/kernels.h"
 

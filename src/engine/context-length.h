@@ -1,7 +1,7 @@
 #pragma once
 
-#include "buoy/engine.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "buoy/context.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace buoy {
 
 // What EngineParams::n_ctx means for a model trained at that length.
 // Blocks stay whole: block_length > 1 rounds up.
-inline int32_t choose_n_ctx(const EngineParams & params, int32_t n_ctx_train, int32_t block_length = 1) {
+inline int32_t choose_n_ctx(const ContextParams & params, int32_t n_ctx_train, int32_t block_length = 1) {
     constexpr int32_t default_max = 4096;
     if (params.n_ctx < -1) {
         fail("the context length is ", params.n_ctx, ", expected -1 (the model's), 0 (that, at most ", default_max,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 
 namespace buoy {
 
@@ -8,6 +8,6 @@ namespace buoy {
 constexpr float attention_bias_max = 1e4f;
 
 // An error where this engine edits nothing, known before a pass that has edits.
-void check_can_edit(const Engine & engine);
+void check_can_edit(const Context & context);
 
 } // namespace buoy

@@ -1,13 +1,13 @@
-#include "buoy/engine.h"
+#include "buoy/context.h"
 
 #include "buoy/error.h"
-#include "engine/ggml-engine.h"
-#include "engine/llama-engine.h"
-#include "engine/llama-handles.h"
+#include "engine/ggml-context.h"
+#include "engine/llama-context.h"
 #include "engine/memory-use.h"
-#include "engine/remote-engine.h"
-#include "engine/rpc-address.h"
+#include "engine/rpc/address.h"
+#include "engine/rpc/remote-context.h"
 #include "model/devices.h"
+#include "text/llama-handles.h"
 
 namespace buoy {
 
@@ -42,16 +42,16 @@ std::vector<std::string> servers_of(const ModelParams & model) {
     return servers;
 }
 
-std::unique_ptr<Engine> load_there(const RemoteEngine::Load & load, const ModelParams & model,
-                                   const EngineParams & params) {
+std::unique_ptr<Context> load_there(const RemoteContext::Load & load, const ModelParams & model,
+                                    const ContextParams & params) {
     const std::vector<std::string> servers = servers_of(model);
     if (servers.empty()) {
         return load(model, params);
     }
-    return std::make_unique<RemoteEngine>(load, servers, model, params);
+    return std::make_unique<RemoteContext>(load, servers, model, params);
 }
 
-std::unique_ptr<Engine> load_here(const ModelParams & model, const EngineParams & params) {
+std::unique_ptr<Context> load_here(const ModelParams & model, const ContextParams & params) {
     const LlamaScope  quiet(model.log); // ggml's own messages go where ours go
     const GgufFile    file = GgufFile::open(model.path);
     const std::string name = file.require_string("general.architecture");
@@ -59,23 +59,23 @@ std::unique_ptr<Engine> load_here(const ModelParams & model, const EngineParams 
     // a mixture of experts under a dense model's name (Mixtral) is libllama's
     const bool sparse = file.get_int(name + ".expert_count").value_or(0) > 0;
     if (arch == nullptr || (sparse && !arch->defaults.sparse)) {
-        return std::make_unique<LlamaEngine>(model, params);
+        return std::make_unique<LlamaContext>(model, params);
     }
     auto loaded = std::make_unique<const Model>(file, *arch, model, estimate_memory(file, name, params));
-    return std::make_unique<GgmlEngine>(std::move(loaded), params, model.log);
+    return std::make_unique<GgmlContext>(std::move(loaded), params, model.log);
 }
 
-std::unique_ptr<Engine> load_llama_here(const ModelParams & model, const EngineParams & params) {
-    return std::make_unique<LlamaEngine>(model, params);
+std::unique_ptr<Context> load_llama_here(const ModelParams & model, const ContextParams & params) {
+    return std::make_unique<LlamaContext>(model, params);
 }
 
 } // namespace
 
-std::unique_ptr<Engine> load_engine(const ModelParams & model, const EngineParams & params) {
+std::unique_ptr<Context> load_context(const ModelParams & model, const ContextParams & params) {
     return load_there(load_here, model, params);
 }
 
-std::unique_ptr<Engine> load_llama_engine(const ModelParams & model, const EngineParams & params) {
+std::unique_ptr<Context> load_llama_context(const ModelParams & model, const ContextParams & params) {
     return load_there(load_llama_here, model, params);
 }
 

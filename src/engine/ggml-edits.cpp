@@ -1,8 +1,8 @@
 // Edits of the attention: from positions to rows and columns of the pass, and into an edited layer's mask while it runs.
 
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "engine/edit-limits.h"
-#include "engine/ggml-engine.h"
+#include "engine/ggml-context.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ void check_layer(int32_t layer, int32_t n_layer) {
 } // namespace
 
 // Where an edit is in this pass; nothing for one that changes nothing.
-std::optional<PlacedEdit> GgmlEngine::place(const AttentionEdit & edit, KvUse kv) const {
+std::optional<PlacedEdit> GgmlContext::place(const AttentionEdit & edit, KvUse kv) const {
     const HParams & hp = model_->hparams();
     check_layer(edit.layer, hp.n_layer);
     if (!(std::abs(edit.bias) <= attention_bias_max) && edit.bias != -INFINITY) {
@@ -61,7 +61,7 @@ std::optional<PlacedEdit> GgmlEngine::place(const AttentionEdit & edit, KvUse kv
     return placed;
 }
 
-void GgmlEngine::add_edits(const ForwardRequest & request, GraphKey & key) {
+void GgmlContext::add_edits(const ForwardRequest & request, GraphKey & key) {
     edits_.clear();
     for (const AttentionEdit & edit : request.edits) {
         if (std::optional<PlacedEdit> placed = place(edit, request.kv)) {
@@ -84,7 +84,7 @@ void GgmlEngine::add_edits(const ForwardRequest & request, GraphKey & key) {
     }
 }
 
-void GgmlEngine::begin_edits() {
+void GgmlContext::begin_edits() {
     edit_mask_on_ = nullptr;
     if (graph_->edits().empty()) {
         return;
@@ -99,7 +99,7 @@ void GgmlEngine::begin_edits() {
     edit_mask_.begin(std::move(base), K, static_cast<size_t>(graph_->edits()[0].mask->ne[2]));
 }
 
-std::vector<PlacedEdit> GgmlEngine::probe(const EditNode & node) {
+std::vector<PlacedEdit> GgmlContext::probe(const EditNode & node) {
     const auto           K = static_cast<size_t>(n_keys()), n_kv = static_cast<size_t>(node.received->ne[0]);
     const auto           H      = static_cast<size_t>(node.received->ne[2]);
     const bool           stored = graph_->key().kv == KvUse::store;
@@ -127,7 +127,7 @@ std::vector<PlacedEdit> GgmlEngine::probe(const EditNode & node) {
     return found;
 }
 
-void GgmlEngine::write_edits(const EditNode & node) {
+void GgmlContext::write_edits(const EditNode & node) {
     std::vector<PlacedEdit> edits = edits_[node.layer];
     if (node.received != nullptr) {
         const std::vector<PlacedEdit> found = probe(node);

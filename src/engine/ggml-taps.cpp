@@ -1,6 +1,6 @@
 // How what a graph shows reaches the sink: one stream after the other, without padding, outermost dimension first.
 
-#include "engine/ggml-engine.h"
+#include "engine/ggml-context.h"
 #include "engine/tap-request.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace buoy {
 
-void GgmlEngine::add_taps(const ForwardRequest & request, GraphKey & key) const {
+void GgmlContext::add_taps(const ForwardRequest & request, GraphKey & key) const {
     const TapSelection & selection = request.selection;
     for (TapPoint point : request.taps) {
         point.reduce = point.tap == Tap::pattern ? point.reduce : TapReduce::none;
@@ -27,7 +27,7 @@ void GgmlEngine::add_taps(const ForwardRequest & request, GraphKey & key) const 
     }
 }
 
-int64_t GgmlEngine::column_of(int32_t position, KvUse kv) const {
+int64_t GgmlContext::column_of(int32_t position, KvUse kv) const {
     const auto found = std::lower_bound(positions_.begin(), positions_.end(), position);
     const bool given = found != positions_.end() && *found == position;
     if (kv == KvUse::store) {
@@ -37,7 +37,7 @@ int64_t GgmlEngine::column_of(int32_t position, KvUse kv) const {
     return given ? found - positions_.begin() : -1;
 }
 
-void GgmlEngine::set_tap_inputs(const TapSelection & selection) {
+void GgmlContext::set_tap_inputs(const TapSelection & selection) {
     const GraphInputs &        in    = graph_->inputs();
     const auto                 T     = static_cast<int32_t>(positions_.size());
     const int32_t              H     = model_->hparams().n_head;
@@ -76,12 +76,12 @@ void GgmlEngine::set_tap_inputs(const TapSelection & selection) {
     }
 }
 
-bool GgmlEngine::on_node(ggml_tensor * tensor, bool ask, void * self) {
-    GgmlEngine & engine  = *static_cast<GgmlEngine *>(self);
-    const auto & taps    = engine.graph_->taps();
-    const auto & edits   = engine.graph_->edits();
-    const auto   is_here = [&](const auto & node) { return node.ready == tensor; };
-    if (engine.tap_error_) { // ggml goes on with what another device computes
+bool GgmlContext::on_node(ggml_tensor * tensor, bool ask, void * self) {
+    GgmlContext & context = *static_cast<GgmlContext *>(self);
+    const auto &  taps    = context.graph_->taps();
+    const auto &  edits   = context.graph_->edits();
+    const auto    is_here = [&](const auto & node) { return node.ready == tensor; };
+    if (context.tap_error_) { // ggml goes on with what another device computes
         return !ask;
     }
     if (ask) {
@@ -90,23 +90,23 @@ bool GgmlEngine::on_node(ggml_tensor * tensor, bool ask, void * self) {
     try {
         for (const EditNode & node : edits) { // first, because edited scores are shown
             if (is_here(node)) {
-                engine.write_edits(node);
+                context.write_edits(node);
             }
         }
         for (const TapNode & node : taps) {
             if (is_here(node)) {
-                engine.deliver(node);
+                context.deliver(node);
             }
         }
         return true;
     } catch (...) { // must not pass through ggml's C code
-        engine.tap_error_ = std::current_exception();
+        context.tap_error_ = std::current_exception();
         return false;
     }
 }
 
-void GgmlEngine::hand_over(const TapPoint & point, int64_t stream, const std::array<int64_t, 3> & shape,
-                           const float * data) {
+void GgmlContext::hand_over(const TapPoint & point, int64_t stream, const std::array<int64_t, 3> & shape,
+                            const float * data) {
     TapEvent event;
     event.point  = point;
     event.stream = static_cast<int32_t>(stream);
@@ -116,7 +116,7 @@ void GgmlEngine::hand_over(const TapPoint & point, int64_t stream, const std::ar
 }
 
 // Files for NORM-type RoPE interleave the two halves of a head; the checkpoint's own order has them one after the other.
-void GgmlEngine::restore_head_order(float * head) {
+void GgmlContext::restore_head_order(float * head) {
     const size_t half = static_cast<size_t>(model_->hparams().rope.n_dims) / 2;
     head_.assign(head, head + 2 * half);
     for (size_t i = 0; i < half; i++) {
@@ -125,7 +125,7 @@ void GgmlEngine::restore_head_order(float * head) {
     }
 }
 
-void GgmlEngine::deliver(const TapNode & node) {
+void GgmlContext::deliver(const TapNode & node) {
     const ggml_tensor * t    = node.tensor;
     const Tap           tap  = node.point.tap;
     const float *       data = static_cast<const float *>(t->data);
@@ -172,7 +172,7 @@ void GgmlEngine::deliver(const TapNode & node) {
 }
 
 // Scores leave the graph raw; what a reader expects is scaled, edited, and -inf where the mask closes.
-void GgmlEngine::deliver_scores(const TapNode & node, const float * data) {
+void GgmlContext::deliver_scores(const TapNode & node, const float * data) {
     const ggml_tensor *        t      = node.tensor; // [K, T, H, S]
     const std::vector<int32_t> rows   = all_if_empty(current_->selection.rows, t->ne[1]);
     const std::vector<int32_t> heads  = all_if_empty(current_->selection.heads, t->ne[2]);

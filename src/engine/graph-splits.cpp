@@ -1,6 +1,6 @@
 #include "engine/graph-splits.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 
 namespace buoy {
 

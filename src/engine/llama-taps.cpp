@@ -1,6 +1,6 @@
 #include "engine/llama-taps.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "engine/tap-reduce.h"
 
 #include <ggml-backend.h>

@@ -9,7 +9,7 @@
 
 namespace buoy {
 
-MemoryUse estimate_memory(const GgufFile & file, const std::string & arch, const EngineParams & params) {
+MemoryUse estimate_memory(const GgufFile & file, const std::string & arch, const ContextParams & params) {
     constexpr size_t  compute_base = size_t(64) << 20;
     constexpr int64_t head_rows    = 1024; // at once
     constexpr int64_t piece_rows   = 256;  // of a long pass's widest activations

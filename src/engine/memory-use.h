@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "model/fit.h"
 
 #include <string>
@@ -10,6 +10,6 @@ namespace buoy {
 class GgufFile;
 
 // What a model of any architecture takes beside its weights, from the keys of its file: estimates, on the large side.
-MemoryUse estimate_memory(const GgufFile & file, const std::string & arch, const EngineParams & params);
+MemoryUse estimate_memory(const GgufFile & file, const std::string & arch, const ContextParams & params);
 
 } // namespace buoy

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 
 #include <cstddef>
 

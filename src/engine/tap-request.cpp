@@ -1,6 +1,6 @@
 #include "engine/tap-request.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 
 #include <numeric>
 

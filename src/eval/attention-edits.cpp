@@ -1,9 +1,9 @@
 #include "eval/attention-edits.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "decode/step-count.h"
 #include "engine/edit-limits.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <limits>
@@ -121,13 +121,13 @@ std::vector<QaEdit> parse_qa_edits(const std::vector<std::string> & texts) {
     return edits;
 }
 
-std::unique_ptr<AttentionEditor> make_qa_editor(const QaCondition & condition, const Engine & engine,
+std::unique_ptr<AttentionEditor> make_qa_editor(const QaCondition & condition, const Context & context,
                                                 const QaPrompt & prompt, const GenerateParams & params) {
     if (condition.edits.empty()) {
         return nullptr;
     }
-    check_can_edit(engine);
-    const ModelInfo & info    = engine.info();
+    check_can_edit(context);
+    const ModelInfo & info    = context.info();
     const auto        n_all   = static_cast<int32_t>(prompt.tokens.size()) + prompt.n_predict;
     const int64_t     n_steps = step_count_max(info, prompt.tokens, params);
     return std::make_unique<AttentionEditor>(

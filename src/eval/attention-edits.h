@@ -25,7 +25,7 @@ std::vector<QaEdit> parse_qa_edits(const std::vector<std::string> & texts);
 // Carries a condition's edits through the generation of one answer. They may name the prompt's regions, a region that this prompt
 // does not have (gold where there is none) has no positions, and "writing" are the rows that write the answer. Null: the condition
 // has no edits. Throws Error where the engine edits nothing.
-std::unique_ptr<AttentionEditor> make_qa_editor(const QaCondition & condition, const Engine & engine,
+std::unique_ptr<AttentionEditor> make_qa_editor(const QaCondition & condition, const Context & context,
                                                 const QaPrompt & prompt, const GenerateParams & params);
 
 } // namespace buoy

@@ -30,9 +30,9 @@ Json rounded(const std::vector<double> & values) {
 
 class AttentionProbe : public QaProbe {
 public:
-    AttentionProbe(Engine & engine, const Vocab & vocab, const QaItem & item, const QaPrompt & prompt)
-        : info_(engine.info()), prompt_(prompt), span_(find_answer_span(vocab, item, prompt)),
-          gold_(positions_of(prompt, "gold")), watch_(engine, prompt.tokens, gold_) {
+    AttentionProbe(Context & context, const Vocab & vocab, const QaItem & item, const QaPrompt & prompt)
+        : info_(context.info()), prompt_(prompt), span_(find_answer_span(vocab, item, prompt)),
+          gold_(positions_of(prompt, "gold")), watch_(context, prompt.tokens, gold_) {
         for (const Region & region : prompt.regions) {
             if (region.name == "gold" ||
                 region.name == "other") { // the flow is between BOS, question, passages and answer
@@ -139,9 +139,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<QaProbe> make_attention_probe(Engine & engine, const Vocab & vocab, const QaItem & item,
+std::unique_ptr<QaProbe> make_attention_probe(Context & context, const Vocab & vocab, const QaItem & item,
                                               const QaPrompt & prompt) {
-    return std::make_unique<AttentionProbe>(engine, vocab, item, prompt);
+    return std::make_unique<AttentionProbe>(context, vocab, item, prompt);
 }
 
 } // namespace buoy

@@ -1,8 +1,8 @@
 #include "eval/attention-summary.h"
 
 #include "analysis/statistics.h"
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <cmath>

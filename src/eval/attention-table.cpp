@@ -1,6 +1,6 @@
 // The attention's numbers to be read, and as JSON.
 
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "eval/attention-summary.h"
 
 #include <algorithm>

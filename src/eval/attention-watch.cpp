@@ -6,8 +6,8 @@
 
 namespace buoy {
 
-AttentionWatch::AttentionWatch(Engine & engine, const std::vector<int32_t> & prompt, std::vector<size_t> gold)
-    : engine_(engine), gold_(std::move(gold)), sequence_(prompt) {}
+AttentionWatch::AttentionWatch(Context & context, const std::vector<int32_t> & prompt, std::vector<size_t> gold)
+    : context_(context), gold_(std::move(gold)), sequence_(prompt) {}
 
 void AttentionWatch::attach(GenerateParams & params) {
     params.on_forward = [this, next = std::move(params.on_forward)](int32_t step, ForwardRequest & request) {
@@ -24,7 +24,7 @@ void AttentionWatch::attach(GenerateParams & params) {
 }
 
 void AttentionWatch::prepare(ForwardRequest & request) {
-    const ModelInfo &          info      = engine_.info();
+    const ModelInfo &          info      = context_.info();
     const std::vector<int32_t> positions = request.positions; // generate() always gives them
     const auto                 n         = static_cast<size_t>(positions.back()) + 1;
     n_streams_                           = request.tokens.size() / positions.size();
@@ -104,7 +104,7 @@ void AttentionWatch::take(const TapEvent & event) {
 }
 
 void AttentionWatch::end_step(const StepReport & report, const std::vector<int32_t> & tokens) {
-    const int32_t shift = engine_.info().traits.shift ? 1 : 0;
+    const int32_t shift = context_.info().traits.shift ? 1 : 0;
     for (const auto & [position, id] : report.committed) {
         const auto at    = std::lower_bound(rows_.begin(), rows_.end(), std::max(position - shift, 0));
         const auto where = static_cast<size_t>(position);
@@ -126,7 +126,7 @@ void AttentionWatch::end_step(const StepReport & report, const std::vector<int32
 }
 
 AttentionWatch::Finished AttentionWatch::finish(const std::vector<std::vector<int32_t>> & regions) {
-    const ModelInfo & info = engine_.info();
+    const ModelInfo & info = context_.info();
     Finished          out;
     out.received.resize(static_cast<size_t>(info.n_layer));
     out.regions.resize(static_cast<size_t>(info.n_layer));
@@ -162,9 +162,9 @@ AttentionWatch::Finished AttentionWatch::finish(const std::vector<std::vector<in
         }
     };
     if (kv_ == KvUse::store) {
-        engine_.kv_truncate(0);
+        context_.kv_truncate(0);
     }
-    engine_.forward(request);
+    context_.forward(request);
     return out;
 }
 

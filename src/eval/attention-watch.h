@@ -31,7 +31,7 @@ public:
         std::vector<std::vector<double>> regions;  // [L][R·R], sums over pairs of regions of the mean over heads
     };
 
-    AttentionWatch(Engine & engine, const std::vector<int32_t> & prompt, std::vector<size_t> gold);
+    AttentionWatch(Context & context, const std::vector<int32_t> & prompt, std::vector<size_t> gold);
 
     void attach(GenerateParams & params);
 
@@ -46,7 +46,7 @@ private:
     void take(const TapEvent & event);
     void end_step(const StepReport & report, const std::vector<int32_t> & tokens);
 
-    Engine &             engine_;
+    Context &            context_;
     std::vector<size_t>  gold_;
     std::vector<int32_t> sequence_; // as it is now
 

@@ -1,6 +1,6 @@
 #include "eval/condition.h"
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,12 +1,12 @@
 #include "eval/dataset.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "eval/hash.h"
 #include "eval/score.h"
 #include "io/gzip.h"
 #include "io/json-file.h"
-#include "io/printable.h"
-#include "text/utf8.h"
 
 #include <algorithm>
 #include <filesystem>

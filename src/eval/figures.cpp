@@ -1,9 +1,10 @@
 #include "eval/figures.h"
+#include "base/fail.h"
 
+#include "base/parse-number.h"
+#include "base/printable.h"
 #include "buoy/error.h"
-#include "io/parse-number.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cmath>

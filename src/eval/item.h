@@ -61,7 +61,7 @@ public:
 };
 
 // All four outlive the probe.
-using QaProbeMaker = std::function<std::unique_ptr<QaProbe>(Engine & engine, const Vocab & vocab, const QaItem & item,
+using QaProbeMaker = std::function<std::unique_ptr<QaProbe>(Context & context, const Vocab & vocab, const QaItem & item,
                                                             const QaPrompt & prompt)>;
 
 // One line of a result file.

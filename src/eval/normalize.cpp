@@ -1,6 +1,6 @@
 #include "eval/normalize.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <utf8proc.h>
 

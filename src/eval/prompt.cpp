@@ -1,6 +1,6 @@
 #include "eval/prompt.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include "eval/result-file.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 
 #include <cerrno>
 #include <cstring>

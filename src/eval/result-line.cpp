@@ -1,11 +1,12 @@
 // What the lines of a result file say.
 
+#include "base/fail.h"
+#include "base/printable.h"
 #include "buoy/error.h"
 #include "decode/generation-json.h"
 #include "eval/hash.h"
 #include "eval/result-file.h"
 #include "io/json-file.h"
-#include "io/printable.h"
 
 namespace buoy {
 

@@ -1,6 +1,8 @@
 #include "eval/run.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "buoy/version.h"
 #include "decode/generation-json.h"
 #include "engine/edit-limits.h"
@@ -9,8 +11,6 @@
 #include "eval/prompt.h"
 #include "eval/score.h"
 #include "io/gguf-file.h"
-#include "io/printable.h"
-#include "text/utf8.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -67,7 +67,7 @@ Json settings_of(const QaRun & run) {
         {"ignore_eos", run.ignore_eos},
         {"unpack", unpack},
         {"attention", run.probe_name},
-        {"engine", asked_json(run.engine)},
+        {"engine", asked_json(run.context)},
         {"generate", asked_json(run.generate)},
     };
 }
@@ -82,15 +82,15 @@ class Answerer {
 public:
     Answerer(const QaRun & run, const QaModel & model)
         : run_(run), name_(model.name), vocab_(Vocab::load(model.path)), params_(run.generate) {
-        ModelParams  file   = run.model;
-        EngineParams engine = run.engine;
-        file.path           = model.path;
-        engine.n_streams    = stream_count(run.generate);
-        if (engine.flash == FlashAttention::automatic && (is_edited(run) || run.probe)) {
-            engine.flash = FlashAttention::off; // else a layer that is looked at differs in rounding
+        ModelParams   file    = run.model;
+        ContextParams context = run.context;
+        file.path             = model.path;
+        context.n_streams     = stream_count(run.generate);
+        if (context.flash == FlashAttention::automatic && (is_edited(run) || run.probe)) {
+            context.flash = FlashAttention::off; // else a layer that is looked at differs in rounding
         }
-        engine_             = load_engine(file, engine);
-        const Traits & kind = engine_->info().traits;
+        context_            = load_context(file, context);
+        const Traits & kind = context_->info().traits;
         // as the paper's authors decode LLaDA: all positions at once
         if (params_.block_length == 0 && kind.attention == AttentionKind::full && !kind.shift && !params_.eps) {
             params_.block_length = params_.n_predict;
@@ -98,16 +98,16 @@ public:
         if (!run.ignore_eos) {
             params_.end_ids = vocab_.end_ids();
         }
-        check_params(params_, engine_->info());
+        check_params(params_, context_->info());
         if (is_edited(run)) {
-            check_can_edit(*engine_);
+            check_can_edit(*context_);
         }
         const bool    whole_blocks = kind.attention == AttentionKind::block_causal;
         const int32_t n_block      = params_.block_length > 0 ? params_.block_length : kind.block_length;
-        rules_                     = {run.raw, params_.n_predict, engine_->n_ctx() - (whole_blocks ? n_block - 1 : 0)};
+        rules_                     = {run.raw, params_.n_predict, context_->n_ctx() - (whole_blocks ? n_block - 1 : 0)};
         if (rules_.n_max <= rules_.n_predict) {
             fail(printable(name_), ": an answer of ", rules_.n_predict,
-                 " tokens leaves no room for a question in a context of ", engine_->n_ctx());
+                 " tokens leaves no room for a question in a context of ", context_->n_ctx());
         }
     }
 
@@ -138,15 +138,15 @@ private:
                          QaResult & result) {
         GenerateParams params = params_;
         params.seed           = hash_number(concat(run_.generate.seed, "/", item.id)); // else all draw the same numbers
-        const std::unique_ptr<QaProbe> probe = run_.probe ? run_.probe(*engine_, vocab_, item, prompt) : nullptr;
-        const std::unique_ptr<AttentionEditor> editor = make_qa_editor(condition, *engine_, prompt, params);
+        const std::unique_ptr<QaProbe> probe = run_.probe ? run_.probe(*context_, vocab_, item, prompt) : nullptr;
+        const std::unique_ptr<AttentionEditor> editor = make_qa_editor(condition, *context_, prompt, params);
         if (editor) {
             editor->attach(params);
         }
         if (probe) {
             probe->attach(params);
         }
-        const Generation generation = generate(*engine_, prompt.tokens, params);
+        const Generation generation = generate(*context_, prompt.tokens, params);
         result.prediction           = vocab_.decode(generation.tokens);
         result.scores               = score_answer(result.prediction, item.answers);
         result.misled = !result.false_answer.empty() && has_answer(result.prediction, {result.false_answer});
@@ -155,12 +155,12 @@ private:
         }
     }
 
-    const QaRun &           run_;
-    std::string             name_;
-    Vocab                   vocab_;
-    GenerateParams          params_;
-    PromptRules             rules_;
-    std::unique_ptr<Engine> engine_;
+    const QaRun &            run_;
+    std::string              name_;
+    Vocab                    vocab_;
+    GenerateParams           params_;
+    PromptRules              rules_;
+    std::unique_ptr<Context> context_;
 };
 
 // What the file has must be what this run begins with.

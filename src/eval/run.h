@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/generate.h"
 #include "buoy/log.h"
 #include "eval/condition.h"
@@ -35,7 +35,7 @@ struct QaProgress {
 struct QaRun {
     std::vector<QaModel>     models;
     ModelParams              model; // but for the path
-    EngineParams             engine;
+    ContextParams            context;
     GenerateParams           generate;
     bool                     ignore_eos = false;
     const QaDataset *        dataset    = nullptr;

@@ -1,13 +1,13 @@
 // What each condition shows of an item.
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "decode/random.h"
 #include "eval/condition.h"
 #include "eval/hash.h"
 #include "eval/normalize.h"
 #include "eval/prompt.h"
 #include "eval/score.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 #include "eval/template.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/json-file.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <set>

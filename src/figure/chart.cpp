@@ -1,8 +1,8 @@
 #include "figure/chart.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "figure/text.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "figure/figure.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "figure/chart.h"
 #include "figure/color-scale.h"
 #include "figure/png.h"

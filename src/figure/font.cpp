@@ -1,7 +1,7 @@
 #include "figure/font.h"
 
+#include "base/utf8.h"
 #include "figure/glyph-table.h"
-#include "text/utf8.h"
 
 #include <utf8proc.h>
 

@@ -1,11 +1,11 @@
-#include "buoy/error.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "figure/chart.h"
 #include "figure/color-scale.h"
 #include "figure/heat-cells.h"
 #include "figure/heat-frame.h"
 #include "figure/text.h"
-#include "io/checked.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "figure/chart.h"
 #include "figure/text.h"
-#include "io/printable.h"
 
 #include <algorithm>
 #include <cmath>

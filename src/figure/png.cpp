@@ -1,6 +1,6 @@
 #include "figure/png.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "figure/raster.h"
 
 #include <zlib.h>

@@ -1,9 +1,9 @@
 #include "figure/text.h"
 
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "figure/font.h"
 #include "figure/scene.h"
-#include "io/printable.h"
-#include "text/utf8.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "buoy/engine.h"
-#include "model/arch.h"
+#include "arch/arch.h"
+#include "buoy/context.h"
 
 #include <ggml-cpp.h>
 

@@ -1,6 +1,6 @@
 #include "graph/kv-store.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 #include "model/hparams.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) 
 
 } // namespace
 
-KvStore::KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const EngineParams & params,
+KvStore::KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const ContextParams & params,
                  int32_t n_ctx)
     : head_dim_(hp.head_dim), n_head_kv_(hp.n_head_kv), n_ctx_(n_ctx), filled_(static_cast<size_t>(n_ctx), false) {
     for (KvType type : {params.type_k, params.type_v}) {

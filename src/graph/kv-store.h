@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 
 #include <ggml-cpp.h>
 
@@ -18,7 +18,7 @@ ggml_type kv_ggml_type(KvType type);
 class KvStore {
 public:
     // devices: of each layer's attention
-    KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const EngineParams & params,
+    KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const ContextParams & params,
             int32_t n_ctx);
 
     int32_t n_ctx() const { return n_ctx_; }

@@ -1,7 +1,7 @@
 #include "io/gguf-file.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <cstdio>
 #include <unordered_map>

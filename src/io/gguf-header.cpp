@@ -1,8 +1,8 @@
 #include "io/gguf-header.h"
 
-#include "buoy/error.h"
-#include "io/checked.h"
-#include "io/printable.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <cstring>

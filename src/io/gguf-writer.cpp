@@ -1,7 +1,7 @@
 #include "io/gguf-writer.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <ggml-cpp.h>
 #include <gguf.h>

@@ -1,8 +1,8 @@
 #include "io/gzip.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/mapped-file.h"
-#include "io/printable.h"
 
 #include <zlib.h>
 

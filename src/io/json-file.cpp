@@ -1,8 +1,8 @@
 #include "io/json-file.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/mapped-file.h"
-#include "io/printable.h"
 
 #include <nlohmann/json.hpp>
 

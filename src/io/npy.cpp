@@ -1,11 +1,11 @@
 #include "io/npy.h"
 
-#include "buoy/error.h"
-#include "io/checked.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/parse-number.h"
+#include "base/printable.h"
 #include "io/npy-descr.h"
-#include "io/parse-number.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 
 #include <array>
 #include <string_view>

@@ -1,8 +1,8 @@
 #include "io/npz-reader.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/npz-writer.h"
-#include "io/printable.h"
 #include "io/zip-format.h"
 
 #include <ggml.h>

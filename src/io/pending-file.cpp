@@ -1,7 +1,7 @@
 #include "io/pending-file.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,10 +1,10 @@
 #include "io/safetensors.h"
 
-#include "buoy/error.h"
-#include "io/checked.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/json-file.h"
 #include "io/mapped-file.h"
-#include "io/printable.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
-#include "buoy/error.h"
-#include "io/checked.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/npz-reader.h"
-#include "io/printable.h"
 #include "io/zip-format.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "kernel/summary.h"
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "kernel/kernels.h"
 
 namespace buoy {

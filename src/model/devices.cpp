@@ -1,8 +1,8 @@
 #include "model/devices.h"
 
-#include "buoy/error.h"
-#include "engine/llama-handles.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "text/llama-handles.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 #include "model/hparams.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/gguf-file.h"
-#include "io/printable.h"
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 #include "model/loader.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "kernel/matmul.h"
 #include "model/unpack.h"
 

@@ -1,7 +1,7 @@
 #include "model/model.h"
 
-#include "buoy/error.h"
-#include "io/size-text.h"
+#include "base/fail.h"
+#include "base/size.h"
 #include "kernel/kernels.h"
 #include "model/unpack.h"
 

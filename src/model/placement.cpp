@@ -1,9 +1,9 @@
 #include "model/placement.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/parse-number.h"
+#include "base/printable.h"
 #include "io/gguf-file.h"
-#include "io/parse-number.h"
-#include "io/printable.h"
 #include "model/devices.h"
 
 #include <algorithm>

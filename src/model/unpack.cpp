@@ -1,8 +1,8 @@
 #include "model/unpack.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/split-work.h"
 #include "io/gguf-file.h"
-#include "io/split-work.h"
 #include "kernel/matmul.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 #include "report/metric-figures.h"
 
 #include "analysis/studies.h"
+#include "base/printable.h"
 #include "buoy/error.h"
 #include "figure/figure.h"
-#include "io/printable.h"
 
 namespace buoy::report {
 

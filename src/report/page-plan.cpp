@@ -1,6 +1,6 @@
 #include "report/page-plan.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 
 #include <algorithm>
 #include <numeric>

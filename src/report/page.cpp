@@ -4,7 +4,7 @@
 #include "buoy/version.h"
 #include "figure/color.h"
 #include "figure/svg.h"
-#include "io/base64.h"
+#include "report/base64.h"
 
 #include <map>
 

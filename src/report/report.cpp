@@ -1,9 +1,9 @@
 #include "report/report.h"
 
 #include "analysis/recording.h"
-#include "buoy/error.h"
+#include "base/fail.h"
+#include "base/printable.h"
 #include "io/pending-file.h"
-#include "io/printable.h"
 #include "report/page.h"
 
 #include <algorithm>

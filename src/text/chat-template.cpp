@@ -1,8 +1,8 @@
 #include "text/chat-template.h"
 
-#include "buoy/error.h"
-#include "io/printable.h"
-#include "text/utf8.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 
 #include <jinja/lexer.h>
 #include <jinja/parser.h>

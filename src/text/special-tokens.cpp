@@ -1,6 +1,6 @@
 #include "text/special-tokens.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <string_view>

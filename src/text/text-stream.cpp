@@ -1,6 +1,6 @@
 #include "text/text-stream.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <utility>
 

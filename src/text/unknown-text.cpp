@@ -1,6 +1,6 @@
 #include "text/unknown-text.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <map>

@@ -1,12 +1,13 @@
 #include "buoy/vocab.h"
+#include "base/fail.h"
 
+#include "base/utf8.h"
 #include "buoy/error.h"
-#include "engine/llama-handles.h"
 #include "io/gguf-file.h"
 #include "text/chat-template.h"
+#include "text/llama-handles.h"
 #include "text/special-tokens.h"
 #include "text/unknown-text.h"
-#include "text/utf8.h"
 #include "text/vocab-keys.h"
 #include "text/word-chunks.h"
 

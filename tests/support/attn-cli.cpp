@@ -1,6 +1,6 @@
 #include "support/attn-cli.h"
 
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include "support/gguf-faults.h"
 
-#include "buoy/error.h"
+#include "base/fail.h"
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 #include "support/llama-run.h"
 
-#include "engine/llama-handles.h"
+#include "text/llama-handles.h"
 
 #include <algorithm>
 #include <stdexcept>

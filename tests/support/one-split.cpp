@@ -9,9 +9,9 @@ namespace buoy::test {
 
 namespace {
 
-void check_pass(Engine & engine, const ForwardRequest & request, const std::string & device) {
-    engine.forward(request);
-    const std::vector<GraphSplit> splits = engine.graph_splits();
+void check_pass(Context & context, const ForwardRequest & request, const std::string & device) {
+    context.forward(request);
+    const std::vector<GraphSplit> splits = context.graph_splits();
     REQUIRE(splits.size() == 1);
     CHECK(splits[0].device == device);
     CHECK(splits[0].n_nodes > 0);
@@ -19,7 +19,7 @@ void check_pass(Engine & engine, const ForwardRequest & request, const std::stri
 
 } // namespace
 
-void check_one_split(Engine & engine, const std::string & device) {
+void check_one_split(Context & context, const std::string & device) {
     constexpr int32_t n = 12;
     ForwardRequest    request;
     request.tokens.resize(n);
@@ -28,21 +28,21 @@ void check_one_split(Engine & engine, const std::string & device) {
     for (OutputKind output : {OutputKind::logits, OutputKind::summary}) {
         request.output = output;
         request.kv     = KvUse::none;
-        check_pass(engine, request, device);
+        check_pass(context, request, device);
         request.kv = KvUse::store;
-        check_pass(engine, request, device);
+        check_pass(context, request, device);
 
         ForwardRequest step = request;
         step.tokens         = {5};
         step.positions      = {n - 1};
         step.rows           = {0};
-        check_pass(engine, step, device);
+        check_pass(context, step, device);
     }
 }
 
-std::vector<std::string> devices_of(const Engine & engine, const std::string & part) {
+std::vector<std::string> devices_of(const Context & context, const std::string & part) {
     std::set<std::string> devices;
-    for (const PlacedWeight & weight : engine.placed_weights()) {
+    for (const PlacedWeight & weight : context.placed_weights()) {
         if (weight.name.find(part) != std::string::npos) {
             devices.insert(weight.device);
         }

@@ -4,14 +4,14 @@ namespace buoy::test {
 
 namespace {
 
-std::unique_ptr<Engine> load(const std::string & path, int32_t n_streams) {
-    ModelParams  model;
-    EngineParams params = exact_params();
-    model.path          = path;
-    params.n_ctx        = 128;
-    params.n_streams    = n_streams;
-    params.n_threads    = 1;
-    return load_engine(model, params);
+std::unique_ptr<Context> load(const std::string & path, int32_t n_streams) {
+    ModelParams   model;
+    ContextParams params = exact_params();
+    model.path           = path;
+    params.n_ctx         = 128;
+    params.n_streams     = n_streams;
+    params.n_threads     = 1;
+    return load_context(model, params);
 }
 
 } // namespace
@@ -20,7 +20,7 @@ RecordingBench::RecordingBench(const RandomModel & model, int32_t n_streams)
     : RecordingBench(random_gguf(model), n_streams) {}
 
 RecordingBench::RecordingBench(const std::string & path, int32_t n_streams)
-    : engine(load(path, n_streams)), vocab(Vocab::load(path)), prompt(vocab.encode("Caf\xc3\xa9 \\ ", false, false)) {
+    : context(load(path, n_streams)), vocab(Vocab::load(path)), prompt(vocab.encode("Caf\xc3\xa9 \\ ", false, false)) {
     params.n_predict    = 10;
     params.block_length = 5;
 }
@@ -29,21 +29,21 @@ RecordedRun RecordingBench::recorded_run() const {
     RecordedRun run;
     run.prompt        = "Caf\xc3\xa9 \\ ";
     run.prompt_tokens = prompt;
-    run.engine        = exact_params();
+    run.context       = exact_params();
     run.generate      = params;
     return run;
 }
 
 Generation RecordingBench::record(const RecordOptions & options) {
-    Recorder       recorder(options, engine->info(), vocab, recorded_run());
+    Recorder       recorder(options, context->info(), vocab, recorded_run());
     GenerateParams attached = params;
     recorder.attach(attached);
-    Generation out = generate(*engine, prompt, attached);
+    Generation out = generate(*context, prompt, attached);
     recorder.finish();
     return out;
 }
 
-Generation RecordingBench::run() { return generate(*engine, prompt, params); }
+Generation RecordingBench::run() { return generate(*context, prompt, params); }
 
 RecordOptions record_options(const std::string & path, TapReduce reduce, RecordType type) {
     RecordOptions options;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "buoy/record.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 namespace buoy::test {
 
@@ -15,10 +15,10 @@ struct RecordingBench {
 
     RecordedRun recorded_run() const;
 
-    std::unique_ptr<Engine> engine;
-    Vocab                   vocab;
-    std::vector<int32_t>    prompt;
-    GenerateParams          params;
+    std::unique_ptr<Context> context;
+    Vocab                    vocab;
+    std::vector<int32_t>     prompt;
+    GenerateParams           params;
 
 private:
     RecordingBench(const std::string & path, int32_t n_streams);

@@ -2,7 +2,7 @@
 
 #include "buoy/device.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -121,9 +121,9 @@ void add_servers_once(size_t n) {
     }
 }
 
-EngineParams exact_alone() {
-    EngineParams params = exact_params();
-    params.n_threads    = 1;
+ContextParams exact_alone() {
+    ContextParams params = exact_params();
+    params.n_threads     = 1;
     return params;
 }
 

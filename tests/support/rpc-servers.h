@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 
 #include <string>
 
@@ -38,6 +38,6 @@ bool has_rpc_server();
 void add_servers_once(size_t n);
 
 // exact_params() with one thread: the models of these tests are too small for two to agree.
-EngineParams exact_alone();
+ContextParams exact_alone();
 
 } // namespace buoy::test

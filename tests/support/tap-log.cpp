@@ -14,14 +14,14 @@ std::string tap_key(const TapPoint & point, int32_t stream) {
            std::to_string(stream);
 }
 
-TapLog observe(Engine & engine, ForwardRequest request, const std::vector<TapPoint> & taps) {
+TapLog observe(Context & context, ForwardRequest request, const std::vector<TapPoint> & taps) {
     TapLog log;
     request.taps = taps;
     request.sink = [&](const TapEvent & event) {
         const int64_t n                         = event.shape[0] * event.shape[1] * event.shape[2];
         log[tap_key(event.point, event.stream)] = {event.shape, {event.data, event.data + n}};
     };
-    engine.forward(request);
+    context.forward(request);
     return log;
 }
 

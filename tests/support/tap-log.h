@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 
 #include <map>
 #include <string>
@@ -21,7 +21,7 @@ using TapLog = std::map<std::string, Seen>;
 
 std::string tap_key(const TapPoint & point, int32_t stream = 0);
 
-TapLog observe(Engine & engine, ForwardRequest request, const std::vector<TapPoint> & taps);
+TapLog observe(Context & context, ForwardRequest request, const std::vector<TapPoint> & taps);
 
 // What a reduction must give, computed in double from the unreduced pattern of all heads and rows [H, T, K].
 // row_positions are those of the T rows, key_positions those of the K columns.

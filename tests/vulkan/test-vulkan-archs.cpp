@@ -1,11 +1,11 @@
 // Every architecture on Vulkan: logits with and without stored K/V, plain and flash attention, file types.
 
-#include "model/arch.h"
+#include "arch/arch.h"
 #include "support/converted.h"
 #include "support/one-split.h"
 #include "support/oracle.h"
 #include "support/paths.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/vulkan.h"
 
 #include <doctest/doctest.h>
@@ -42,8 +42,8 @@ TEST_CASE("random models of every architecture") {
         CAPTURE(arch);
         const std::string path = random_gguf(model_of(arch));
         check_passes(on_both(path, exact_params()), whole_request(random_tokens(22, 256)));
-        EngineParams fast = exact_params();
-        fast.flash        = FlashAttention::on;
+        ContextParams fast = exact_params();
+        fast.flash         = FlashAttention::on;
         check_passes(on_both(path, fast), whole_request(random_tokens(22, 256)));
     }
 }

@@ -3,7 +3,7 @@
 #include "buoy/bundled.h"
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/vulkan.h"
 
 #include <doctest/doctest.h>
@@ -22,11 +22,11 @@ GenerateParams plain_params() {
 } // namespace
 
 TEST_CASE("every decoding mode writes the same text") {
-    const std::string path   = find_model(bundled_diffusion_model);
-    const Vocab       vocab  = Vocab::load(path);
-    EngineParams      engine = exact_params();
-    engine.n_ctx             = 128;
-    const Devices on         = on_both(path, engine);
+    const std::string path    = find_model(bundled_diffusion_model);
+    const Vocab       vocab   = Vocab::load(path);
+    ContextParams     context = exact_params();
+    context.n_ctx             = 128;
+    const Devices on          = on_both(path, context);
     for (const Algorithm algorithm :
          {Algorithm::origin, Algorithm::entropy, Algorithm::margin, Algorithm::random, Algorithm::confidence,
           Algorithm::pc, Algorithm::pc_linear, Algorithm::eb, Algorithm::sequential}) {
@@ -97,12 +97,12 @@ TEST_CASE("autoregressive text is the same, greedy and drawn") {
 
 TEST_CASE("guidance writes the same text") {
     const std::string path = find_model(bundled_diffusion_model);
-    EngineParams      engine;
+    ContextParams     context;
     GenerateParams    params = plain_params();
     params.cfg_scale         = 0.5f;
-    engine.n_ctx             = 128;
-    engine.n_streams         = stream_count(params);
-    const Devices on         = on_both(path, engine);
+    context.n_ctx            = 128;
+    context.n_streams        = stream_count(params);
+    const Devices on         = on_both(path, context);
     check_text(on, Vocab::load(path), params);
     params.cache        = DiffusionCache::dual;
     params.block_length = 8;

@@ -1,7 +1,7 @@
 // Passes on Vulkan that are made in other ways: types of files and of stored K/V, parts of a sequence, long ones, summaries.
 
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/vulkan.h"
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ TEST_CASE("every type of stored keys and values") {
         for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
             CAPTURE(static_cast<int>(flash));
             CAPTURE(static_cast<int>(type));
-            EngineParams params;
+            ContextParams params;
             params.flash  = flash;
             params.type_k = params.type_v = type;
             const Devices  on             = on_both(random_gguf(wide_model("qwen3", "f32")), params);
@@ -72,7 +72,7 @@ TEST_CASE("causal decoding, one token at a time") {
 
 TEST_CASE("long passes, which are built in pieces") {
     for (const FlashAttention flash : {FlashAttention::off, FlashAttention::on}) {
-        EngineParams params    = exact_params();
+        ContextParams params   = exact_params();
         params.flash           = flash;
         RandomModel model      = wide_model("llada", "f32");
         model.n_head_kv        = 4;

@@ -3,7 +3,7 @@
 #include "buoy/device.h"
 #include "support/one-split.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/vulkan.h"
 
 #include <doctest/doctest.h>
@@ -23,17 +23,17 @@ RandomModel experts_model() {
     return model;
 }
 
-template <typename Change> std::unique_ptr<Engine> placed(const std::string & path, const Change & change) {
+template <typename Change> std::unique_ptr<Context> placed(const std::string & path, const Change & change) {
     ModelParams model;
     model.path    = path;
     model.devices = {"Vulkan0"};
     change(model);
-    return load_engine(model, exact_params());
+    return load_context(model, exact_params());
 }
 
 // The same logits as on the CPU, also with stored keys and values and from a long pass, which is built in pieces.
-void check_same(const std::string & path, std::unique_ptr<Engine> engine) {
-    const Devices on = {placed(path, [](ModelParams & m) { m.devices = {"none"}; }), std::move(engine)};
+void check_same(const std::string & path, std::unique_ptr<Context> context) {
+    const Devices on = {placed(path, [](ModelParams & m) { m.devices = {"none"}; }), std::move(context)};
     for (const size_t n : {22, 600}) {
         ForwardRequest request = whole_request(random_tokens(n, 320));
         request.rows           = {0, 5, static_cast<int32_t>(n) - 1};
@@ -61,53 +61,53 @@ TEST_CASE("the device is listed with its memory") {
 }
 
 TEST_CASE("-ngl counts layers from the last, and by default everything that fits goes") {
-    const std::string path   = random_gguf(experts_model());
-    auto              engine = placed(path, [](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and two layers
-    CHECK(devices_of(*engine, "token_embd") == Names{"CPU"});
-    CHECK(devices_of(*engine, "blk.1.") == Names{"CPU"});
-    CHECK(devices_of(*engine, "blk.2.") == Names{"Vulkan0"});
-    CHECK(devices_of(*engine, "blk.3.") == Names{"Vulkan0"});
-    CHECK(devices_of(*engine, "output_norm") == Names{"Vulkan0"});
-    check_same(path, std::move(engine));
+    const std::string path    = random_gguf(experts_model());
+    auto              context = placed(path, [](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and two layers
+    CHECK(devices_of(*context, "token_embd") == Names{"CPU"});
+    CHECK(devices_of(*context, "blk.1.") == Names{"CPU"});
+    CHECK(devices_of(*context, "blk.2.") == Names{"Vulkan0"});
+    CHECK(devices_of(*context, "blk.3.") == Names{"Vulkan0"});
+    CHECK(devices_of(*context, "output_norm") == Names{"Vulkan0"});
+    check_same(path, std::move(context));
 
-    engine = placed(path, [](ModelParams & m) { m.n_gpu_layers = 0; });
-    CHECK(devices_of(*engine, "") == Names{"CPU"});
-    engine = placed(path, [](ModelParams &) {});
-    CHECK(devices_of(*engine, "") == Names{"Vulkan0"});
-    check_one_split(*engine, "Vulkan0");
-    engine = placed(path, [](ModelParams & m) {
+    context = placed(path, [](ModelParams & m) { m.n_gpu_layers = 0; });
+    CHECK(devices_of(*context, "") == Names{"CPU"});
+    context = placed(path, [](ModelParams &) {});
+    CHECK(devices_of(*context, "") == Names{"Vulkan0"});
+    check_one_split(*context, "Vulkan0");
+    context = placed(path, [](ModelParams & m) {
         m.devices  = {"Vulkan0"};
         m.main_gpu = 0;
     });
-    CHECK(devices_of(*engine, "") == Names{"Vulkan0"});
-    engine = placed(path, [](ModelParams & m) { m.tensor_split = {1}; });
-    CHECK(devices_of(*engine, "") == Names{"Vulkan0"});
+    CHECK(devices_of(*context, "") == Names{"Vulkan0"});
+    context = placed(path, [](ModelParams & m) { m.tensor_split = {1}; });
+    CHECK(devices_of(*context, "") == Names{"Vulkan0"});
 }
 
 TEST_CASE("-ot and --n-cpu-moe take weights out of their layers") {
-    const std::string path   = random_gguf(experts_model());
-    auto              engine = placed(path, [](ModelParams & m) { m.n_cpu_moe = 2; });
+    const std::string path    = random_gguf(experts_model());
+    auto              context = placed(path, [](ModelParams & m) { m.n_cpu_moe = 2; });
     for (const std::string part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
-        CHECK(devices_of(*engine, "blk.1." + part) == Names{"CPU"});
-        CHECK(devices_of(*engine, "blk.2." + part) == Names{"Vulkan0"});
+        CHECK(devices_of(*context, "blk.1." + part) == Names{"CPU"});
+        CHECK(devices_of(*context, "blk.2." + part) == Names{"Vulkan0"});
     }
-    CHECK(devices_of(*engine, "blk.1.attn_q") == Names{"Vulkan0"});
-    check_same(path, std::move(engine));
+    CHECK(devices_of(*context, "blk.1.attn_q") == Names{"Vulkan0"});
+    check_same(path, std::move(context));
 
-    engine = placed(path, [](ModelParams & m) { m.overrides = {{"blk\\.0\\.attn_", "CPU"}, {"token_embd", "CPU"}}; });
-    CHECK(devices_of(*engine, "blk.0.attn_") == Names{"CPU"});
-    CHECK(devices_of(*engine, "blk.0.ffn_gate_exps") == Names{"Vulkan0"});
-    CHECK(devices_of(*engine, "blk.1.attn_q") == Names{"Vulkan0"});
-    CHECK(devices_of(*engine, "token_embd") == Names{"CPU"});
-    check_same(path, std::move(engine));
+    context = placed(path, [](ModelParams & m) { m.overrides = {{"blk\\.0\\.attn_", "CPU"}, {"token_embd", "CPU"}}; });
+    CHECK(devices_of(*context, "blk.0.attn_") == Names{"CPU"});
+    CHECK(devices_of(*context, "blk.0.ffn_gate_exps") == Names{"Vulkan0"});
+    CHECK(devices_of(*context, "blk.1.attn_q") == Names{"Vulkan0"});
+    CHECK(devices_of(*context, "token_embd") == Names{"CPU"});
+    check_same(path, std::move(context));
 
-    engine = placed(path, [](ModelParams & m) {
+    context = placed(path, [](ModelParams & m) {
         m.n_gpu_layers = 0;
         m.overrides    = {{"ffn_.*_exps", "Vulkan0"}};
     });
-    CHECK(devices_of(*engine, "ffn_up_exps") == Names{"Vulkan0"});
-    CHECK(devices_of(*engine, "attn_q") == Names{"CPU"});
-    check_same(path, std::move(engine));
+    CHECK(devices_of(*context, "ffn_up_exps") == Names{"Vulkan0"});
+    CHECK(devices_of(*context, "attn_q") == Names{"CPU"});
+    check_same(path, std::move(context));
 }
 
 TEST_CASE("taps and edits of layers on both devices") {

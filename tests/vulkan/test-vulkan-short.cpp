@@ -4,7 +4,7 @@
 #include "buoy/bundled.h"
 #include "support/one-split.h"
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/vulkan.h"
 
 #include <doctest/doctest.h>
@@ -40,14 +40,14 @@ TEST_CASE("short: a pass stays on the device, is near the CPU's, shows the same 
 TEST_CASE("short: both twins write the same text") {
     for (const std::string name : {bundled_diffusion_model, bundled_autoregressive_model}) {
         CAPTURE(name);
-        EngineParams engine;
-        engine.n_ctx           = 128;
+        ContextParams context;
+        context.n_ctx          = 128;
         const std::string path = find_model(name);
         GenerateParams    params;
         params.n_predict = 8;
         if (name == bundled_diffusion_model) {
             params.steps = 2; // every number of rows up to 8 has shaders of its own
         }
-        check_text(on_both(path, engine), Vocab::load(path), params);
+        check_text(on_both(path, context), Vocab::load(path), params);
     }
 }

@@ -1,7 +1,7 @@
 // What taps show on Vulkan: every tap, reduction and selection, whole passes and parts, two streams, with edits.
 
 #include "support/oracle.h"
-#include "support/random-engine.h"
+#include "support/random-context.h"
 #include "support/vulkan.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ std::vector<TapPoint> every_tap() {
 const TapSelection whole  = {{}, {}, {{0}, {3, 4, 5, 6, 12}, {6, 7, 8, 9, 10, 11, 20, 21, 300}}};
 const TapSelection chosen = {{0, 2, 3}, {1, 5, 6, 7}, whole.regions};
 
-EngineParams with_flash(EngineParams params) {
+ContextParams with_flash(ContextParams params) {
     params.flash = FlashAttention::on;
     return params;
 }
@@ -43,7 +43,7 @@ TEST_CASE("every tap and reduction of whole passes") {
     for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
         const std::string path = random_gguf(model);
-        for (const EngineParams & params : {exact_params(), with_flash(exact_params())}) {
+        for (const ContextParams & params : {exact_params(), with_flash(exact_params())}) {
             const Devices on = on_both(path, params);
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 for (const TapSelection & selection : {whole, chosen}) {
@@ -59,10 +59,10 @@ TEST_CASE("every tap and reduction of whole passes") {
 }
 
 TEST_CASE("taps of a part against stored keys and values") {
-    const auto   tokens = random_tokens(50, 256);
-    EngineParams f16    = exact_params();
+    const auto    tokens = random_tokens(50, 256);
+    ContextParams f16    = exact_params();
     f16.type_k = f16.type_v = KvType::f16;
-    for (const EngineParams & params : {exact_params(), f16}) {
+    for (const ContextParams & params : {exact_params(), f16}) {
         const Devices on = on_both(random_gguf(small_model("llada")), params);
         on.cpu->forward(stored_part(tokens, 0, 50));
         on.vulkan->forward(stored_part(tokens, 0, 50));
@@ -75,11 +75,11 @@ TEST_CASE("taps of a part against stored keys and values") {
 }
 
 TEST_CASE("taps of two streams") {
-    EngineParams params = exact_params();
-    params.n_streams    = 2;
-    const Devices  on   = on_both(random_gguf(small_model("llada")), params);
-    ForwardRequest both = whole_request(random_tokens(23, 256, 1));
-    const auto     un   = random_tokens(23, 256, 2);
+    ContextParams params = exact_params();
+    params.n_streams     = 2;
+    const Devices  on    = on_both(random_gguf(small_model("llada")), params);
+    ForwardRequest both  = whole_request(random_tokens(23, 256, 1));
+    const auto     un    = random_tokens(23, 256, 2);
     both.tokens.insert(both.tokens.end(), un.begin(), un.end());
     both.cfg_scale = 1.5f;
     both.selection = chosen;
@@ -93,7 +93,7 @@ TEST_CASE("taps of two streams") {
 TEST_CASE("edited layers") {
     for (const RandomModel & model : {small_model("llada"), small_model("qwen3", 4)}) {
         CAPTURE(model.arch);
-        for (const EngineParams & params : {exact_params(), with_flash(exact_params())}) {
+        for (const ContextParams & params : {exact_params(), with_flash(exact_params())}) {
             const Devices on = on_both(random_gguf(model), params);
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 ForwardRequest request = whole_request(random_tokens(23, 256));

@@ -1,7 +1,7 @@
 #include "support/vulkan.h"
 
 #include "buoy/device.h"
-#include "engine/ggml-engine.h"
+#include "engine/ggml-context.h"
 #include "engine/graph-splits.h"
 #include "support/oracle.h"
 
@@ -22,12 +22,12 @@ double logits_nmse_max() { return is_exact() ? 1e-6 : 1e-4; }
 
 double pattern_diff_max() { return is_exact() ? 1e-3 : 2e-3; }
 
-std::unique_ptr<Engine> load_on(const std::string & device, const std::string & path, const EngineParams & params) {
+std::unique_ptr<Context> load_on(const std::string & device, const std::string & path, const ContextParams & params) {
     ModelParams model;
     model.path         = path;
     model.devices      = {device};
     model.n_gpu_layers = device == device_name ? 1000 : 0;
-    return load_engine(model, params);
+    return load_context(model, params);
 }
 
 void check_same(const Seen & actual, const Seen & expected, double diff_max) {
@@ -58,12 +58,12 @@ bool has_vulkan() {
                        [](const DeviceInfo & info) { return info.name == device_name; });
 }
 
-Devices on_both(const std::string & path, const EngineParams & params) {
+Devices on_both(const std::string & path, const ContextParams & params) {
     return {load_on("none", path, params), load_on(device_name, path, params)};
 }
 
-std::vector<std::string> fallen_back(Engine & engine, const ForwardRequest & request) {
-    auto &                ours = dynamic_cast<GgmlEngine &>(engine);
+std::vector<std::string> fallen_back(Context & context, const ForwardRequest & request) {
+    auto &                ours = dynamic_cast<GgmlContext &>(context);
     std::set<std::string> names;
     ours.watch([&](const ggml_tensor * node, bool) {
         if (!is_view(node)) {

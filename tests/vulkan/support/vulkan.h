@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/engine.h"
+#include "buoy/context.h"
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
 #include "support/tap-log.h"
@@ -20,14 +20,14 @@ bool has_vulkan();
 
 // The same model twice: once on the CPU alone, once with everything on the first Vulkan device.
 struct Devices {
-    std::unique_ptr<Engine> cpu;
-    std::unique_ptr<Engine> vulkan;
+    std::unique_ptr<Context> cpu;
+    std::unique_ptr<Context> vulkan;
 };
 
-Devices on_both(const std::string & path, const EngineParams & params);
+Devices on_both(const std::string & path, const ContextParams & params);
 
 // Operations of a pass that our engine, loaded as above, computes elsewhere than on Vulkan, by name.
-std::vector<std::string> fallen_back(Engine & engine, const ForwardRequest & request);
+std::vector<std::string> fallen_back(Context & context, const ForwardRequest & request);
 
 // The pass on both devices: every row's logits within the limit.
 void check_near(const Devices & on, const ForwardRequest & request);

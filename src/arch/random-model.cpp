@@ -1,0 +1,309 @@
+#include "arch/random-model.h"
+
+#include "arch/arch.h"
+#include "base/fail.h"
+#include "base/printable.h"
+#include "io/gguf-writer.h"
+#include "io/pending-file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <vector>
+
+namespace buoy {
+
+namespace {
+
+struct Matrix {
+    std::string          name;
+    ggml_type            type;
+    std::vector<int64_t> ne;
+    float                mean;
+    float                deviation;
+};
+
+// A small generator of our own, so that the same seed gives the same weights with every standard library (splitmix64).
+class Random {
+public:
+    explicit Random(uint64_t seed) : state_(seed) {}
+
+    // Sum of four uniforms, variance 1: close enough to a normal distribution, and fast.
+    float next() {
+        state_ += 0x9e3779b97f4a7c15ull;
+        uint64_t z = state_;
+        z          = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+        z          = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+        z ^= z >> 31;
+        const auto sum = static_cast<float>((z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48));
+        return (sum / 65535.0f - 2.0f) * std::sqrt(3.0f);
+    }
+
+private:
+    uint64_t state_;
+};
+
+ggml_type type_by_name(const std::string & name) {
+    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
+        const auto type = static_cast<ggml_type>(i);
+        if (ggml_type_size(type) > 0 && name == ggml_type_name(type)) {
+            return type;
+        }
+    }
+    fail("unknown tensor type ", in_quotes(name), ", expected one of ggml's, such as f32, f16, q8_0, q4_0, q4_K");
+}
+
+std::vector<Matrix> plan(const RandomModel & m) {
+    const ggml_type type = type_by_name(m.type);
+    const int64_t   E = m.n_embd, F = m.n_ff, V = m.n_vocab, n_q = int64_t(m.head_dim) * m.n_head,
+                  n_kv = int64_t(m.head_dim) * m.n_head_kv;
+
+    std::vector<Matrix> all;
+    const auto          matrix = [&](const std::string & name, int64_t n_in, int64_t n_out) {
+        // rows that don't fill a quantisation block stay in f16, as converters do it
+        const ggml_type fitting = n_in % ggml_blck_size(type) == 0 ? type : GGML_TYPE_F16;
+        all.push_back({name + ".weight", fitting, {n_in, n_out}, 0.0f, 1.0f / std::sqrt(static_cast<float>(n_in))});
+    };
+    const auto vector = [&](const std::string & name, int64_t n, float mean) {
+        all.push_back({name, GGML_TYPE_F32, {n}, mean, 0.1f});
+    };
+    const auto experts = [&](const std::string & name, int64_t n_in, int64_t n_out) {
+        matrix(name, n_in, n_out);
+        all.back().ne.push_back(m.n_expert);
+    };
+    const bool sparse = find_arch(m.arch)->defaults.sparse;
+    matrix("token_embd", E, V);
+    vector("output_norm.weight", E, 1.0f);
+    if (!m.tied) {
+        matrix("output", E, V);
+    }
+    for (int32_t il = 0; il < m.n_layer; il++) {
+        const std::string blk = "blk." + std::to_string(il) + ".";
+        vector(blk + "attn_norm.weight", E, 1.0f);
+        if (m.arch == "llada2") {
+            matrix(blk + "attn_qkv", E, n_q + 2 * n_kv);
+        } else {
+            matrix(blk + "attn_q", E, n_q);
+            matrix(blk + "attn_k", E, n_kv);
+            matrix(blk + "attn_v", E, n_kv);
+        }
+        matrix(blk + "attn_output", n_q, E);
+        if (m.arch == "dream" || m.arch == "qwen2" || m.arch == "fast-dllm-v2") {
+            vector(blk + "attn_q.bias", n_q, 0.0f);
+            vector(blk + "attn_k.bias", n_kv, 0.0f);
+            vector(blk + "attn_v.bias", n_kv, 0.0f);
+        }
+        if (sparse || m.arch == "qwen3" || m.arch == "sdar") {
+            vector(blk + "attn_q_norm.weight", m.head_dim, 1.0f);
+            vector(blk + "attn_k_norm.weight", m.head_dim, 1.0f);
+        }
+        vector(blk + "ffn_norm.weight", E, 1.0f);
+        if (sparse && !(m.arch == "llada2" && il == 0)) {
+            all.push_back(
+                {blk + "ffn_gate_inp.weight", GGML_TYPE_F32, {E, m.n_expert}, 0.0f, 1.0f / std::sqrt(float(E))});
+            experts(blk + "ffn_gate_exps", E, m.n_ff_expert);
+            experts(blk + "ffn_up_exps", E, m.n_ff_expert);
+            experts(blk + "ffn_down_exps", m.n_ff_expert, E);
+            if (m.arch == "llada2") {
+                vector(blk + "exp_probs_b.bias", m.n_expert, 0.0f);
+                matrix(blk + "ffn_gate_shexp", E, m.n_ff_expert);
+                matrix(blk + "ffn_up_shexp", E, m.n_ff_expert);
+                matrix(blk + "ffn_down_shexp", m.n_ff_expert, E);
+            }
+            continue;
+        }
+        matrix(blk + "ffn_gate", E, F);
+        matrix(blk + "ffn_up", E, F);
+        matrix(blk + "ffn_down", F, E);
+    }
+    return all;
+}
+
+// GPT-2's alphabet for single bytes: printable ones stand for themselves, the others for characters from U+0100 on.
+std::string byte_token(int byte, int & n_moved) {
+    const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    const int  code      = printable ? byte : 0x100 + n_moved++;
+    if (code < 0x80) {
+        return {static_cast<char>(code)};
+    }
+    return {static_cast<char>(0xc0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3f))};
+}
+
+void set_tokenizer(GgufWriter & header, const RandomModel & m, bool diffusion) {
+    constexpr int32_t        normal = 1, control = 3;
+    std::vector<std::string> tokens;
+    std::vector<int32_t>     types;
+    int                      n_moved = 0;
+    for (int byte = 0; byte < 256; byte++) {
+        tokens.push_back(byte_token(byte, n_moved));
+        types.push_back(normal);
+    }
+    tokens.insert(tokens.end(), {"th", "he", "<|bos|>", "<|eos|>", "<|mask|>"});
+    types.insert(types.end(), {normal, normal, control, control, control});
+    for (int32_t id = static_cast<int32_t>(tokens.size()); id < m.n_vocab; id++) {
+        tokens.push_back("<w" + std::to_string(id) + ">");
+        types.push_back(normal);
+    }
+    header.set("tokenizer.ggml.model", "gpt2");
+    header.set("tokenizer.ggml.pre", "gpt-2");
+    header.set("tokenizer.ggml.tokens", tokens);
+    header.set("tokenizer.ggml.token_type", types);
+    header.set("tokenizer.ggml.merges", std::vector<std::string>{"t h", "h e"});
+    header.set("tokenizer.ggml.bos_token_id", uint32_t{258});
+    header.set("tokenizer.ggml.eos_token_id", uint32_t{259});
+    header.set("tokenizer.ggml.add_bos_token", false);
+    if (diffusion) {
+        header.set("tokenizer.ggml.mask_token_id", uint32_t{260});
+    }
+    if (m.chat) {
+        header.set("tokenizer.chat_template", "{{ messages[-1]['content'] }}");
+    }
+}
+
+GgufWriter make_header(const RandomModel & m, const std::vector<Matrix> & matrices) {
+    const auto   u32       = [](int32_t value) { return static_cast<uint32_t>(value); };
+    const Arch * arch      = find_arch(m.arch);
+    const bool   diffusion = arch->defaults.attention != AttentionKind::causal || m.block_length > 0;
+
+    GgufWriter header;
+    header.set("general.architecture", m.arch);
+    header.set("general.name", "random " + m.arch);
+    header.set(m.arch + ".context_length", u32(m.n_ctx));
+    header.set(m.arch + ".embedding_length", u32(m.n_embd));
+    header.set(m.arch + ".block_count", u32(m.n_layer));
+    header.set(m.arch + ".feed_forward_length", u32(m.n_ff));
+    header.set(m.arch + ".attention.head_count", u32(m.n_head));
+    header.set(m.arch + ".attention.head_count_kv", u32(m.n_head_kv));
+    header.set(m.arch + ".attention.key_length", u32(m.head_dim));
+    header.set(m.arch + ".attention.value_length", u32(m.head_dim));
+    header.set(m.arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
+    header.set(m.arch + ".rope.freq_base", 10000.0f);
+    header.set(m.arch + ".vocab_size", u32(m.n_vocab));
+    if (diffusion) {
+        header.set(m.arch + ".attention.causal", false);
+        header.set("diffusion.shift_logits", arch->defaults.attention != AttentionKind::causal && arch->defaults.shift);
+    }
+    if (arch->defaults.sparse) {
+        header.set(m.arch + ".expert_count", u32(m.n_expert));
+        header.set(m.arch + ".expert_used_count", u32(m.n_used));
+        header.set(m.arch + ".expert_feed_forward_length", u32(m.n_ff_expert));
+    }
+    if (m.arch == "llada2") {
+        header.set(m.arch + ".leading_dense_block_count", u32(1));
+        header.set(m.arch + ".expert_shared_count", u32(1));
+        header.set(m.arch + ".expert_weights_scale", 2.5f);
+        header.set(m.arch + ".rope.dimension_count", u32(m.head_dim / 2));
+    }
+    if (m.n_group > 1) {
+        header.set(m.arch + ".expert_group_count", u32(m.n_group));
+        header.set(m.arch + ".expert_group_used_count", u32(m.n_group / 2));
+    }
+    if (!m.rope_scaling.empty()) {
+        header.set(m.arch + ".rope.scaling.type", m.rope_scaling);
+        header.set(m.arch + ".rope.scaling.factor", m.rope_factor);
+        header.set(m.arch + ".rope.scaling.original_context_length", u32(m.n_ctx / 4));
+    }
+    if (m.block_length > 0) {
+        header.set("diffusion.block_length", u32(m.block_length));
+    }
+    set_tokenizer(header, m, diffusion);
+    for (const Matrix & matrix : matrices) {
+        header.add_tensor(matrix.name, matrix.type, matrix.ne);
+    }
+    return header;
+}
+
+void write_matrix(PendingFile & file, const Matrix & matrix, Random & random) {
+    const int64_t        n_cols = matrix.ne[0];
+    const int64_t        n_rows = (matrix.ne.size() > 1 ? matrix.ne[1] : 1) * (matrix.ne.size() > 2 ? matrix.ne[2] : 1);
+    std::vector<float>   row(static_cast<size_t>(n_cols));
+    std::vector<uint8_t> packed(ggml_row_size(matrix.type, n_cols));
+    for (int64_t i = 0; i < n_rows; i++) {
+        for (float & value : row) {
+            value = matrix.mean + matrix.deviation * random.next();
+        }
+        ggml_quantize_chunk(matrix.type, row.data(), packed.data(), 0, 1, n_cols, nullptr);
+        file.write(packed.data(), packed.size());
+    }
+    const uint64_t    size = packed.size() * static_cast<uint64_t>(n_rows);
+    const std::string padding((GgufWriter::alignment - size % GgufWriter::alignment) % GgufWriter::alignment, '\0');
+    file.write(padding.data(), padding.size());
+}
+
+} // namespace
+
+RandomModel parse_random_model(const std::string & spec) {
+    RandomModel m;
+    const auto  colon                           = spec.find(':');
+    m.arch                                      = spec.substr(0, colon);
+    m.n_embd                                    = 0;
+    int32_t                                seed = 1, tied = 0, chat = 0;
+    const std::map<std::string, int32_t *> numbers = {
+        {"E", &m.n_embd},       {"L", &m.n_layer}, {"H", &m.n_head},       {"HKV", &m.n_head_kv},
+        {"D", &m.head_dim},     {"FF", &m.n_ff},   {"V", &m.n_vocab},      {"C", &m.n_ctx},
+        {"B", &m.block_length}, {"SEED", &seed},   {"TIED", &tied},        {"CHAT", &chat},
+        {"X", &m.n_expert},     {"U", &m.n_used},  {"FX", &m.n_ff_expert}, {"G", &m.n_group},
+    };
+    std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+    while (!rest.empty()) {
+        const auto        comma = rest.find(',');
+        const std::string part  = rest.substr(0, comma);
+        rest                    = comma == std::string::npos ? "" : rest.substr(comma + 1);
+        const auto        equal = part.find('=');
+        const std::string key   = part.substr(0, equal);
+        const std::string value = equal == std::string::npos ? "" : part.substr(equal + 1);
+        if (key == "TYPE") {
+            m.type = value;
+            continue;
+        }
+        const auto number = numbers.find(key);
+        if (number == numbers.end()) {
+            fail("model ", in_quotes(spec), ": unknown part ", in_quotes(part),
+                 ", known are E L H HKV D FF V C B X U FX G SEED TYPE TIED CHAT");
+        }
+        const auto result = std::from_chars(value.data(), value.data() + value.size(), *number->second);
+        if (result.ec != std::errc() || result.ptr != value.data() + value.size() || *number->second < 0) {
+            fail("model ", in_quotes(spec), ": ", in_quotes(part), " is not a number");
+        }
+    }
+    m.seed   = static_cast<uint64_t>(seed);
+    m.tied   = tied != 0;
+    m.chat   = chat != 0;
+    m.n_embd = m.n_embd > 0 ? m.n_embd : 64;
+    return m;
+}
+
+void write_random_model(const RandomModel & model, const std::string & path, bool force) {
+    RandomModel m = model;
+    if (find_arch(m.arch) == nullptr) {
+        std::string known;
+        for (const std::string & name : arch_names()) {
+            known += (known.empty() ? "" : ", ") + name;
+        }
+        fail("unknown architecture ", in_quotes(m.arch), ", known are ", known);
+    }
+    if (m.n_vocab < 261 || m.n_layer < 1 || m.n_head < 1 || m.n_embd < 2) {
+        fail("a random model needs V >= 261, L >= 1, H >= 1 and E >= 2");
+    }
+    if (m.n_expert < 1 || m.n_used < 1 || m.n_used > m.n_expert) {
+        fail("a mixture of experts needs X >= U >= 1, found X=", m.n_expert, " and U=", m.n_used);
+    }
+    m.n_ff_expert = m.n_ff_expert > 0 ? m.n_ff_expert : std::max(1, m.n_embd / 2);
+    m.n_head_kv   = m.n_head_kv > 0 ? m.n_head_kv : m.n_head;
+    m.head_dim    = m.head_dim > 0 ? m.head_dim : m.n_embd / m.n_head;
+    m.n_ff        = m.n_ff > 0 ? m.n_ff : 3 * m.n_embd;
+
+    const std::vector<Matrix> matrices = plan(m);
+    const GgufWriter          header   = make_header(m, matrices);
+    const std::vector<char>   bytes    = header.bytes();
+    PendingFile               file(path, force);
+    Random                    random(m.seed);
+    file.write(bytes.data(), bytes.size());
+    for (const Matrix & matrix : matrices) {
+        write_matrix(file, matrix, random);
+    }
+    file.commit();
+}
+
+} // namespace buoy

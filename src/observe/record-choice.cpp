@@ -1,0 +1,86 @@
+#include "observe/record-choice.h"
+
+#include "base/fail.h"
+#include "base/printable.h"
+
+#include <algorithm>
+
+namespace buoy {
+
+namespace {
+
+template <typename T> std::vector<T> ascending(std::vector<T> values) {
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+}
+
+std::vector<int32_t> checked(const char * what, const std::vector<int32_t> & indices, int32_t count) {
+    for (int32_t index : indices) {
+        if (index < 0 || index >= count) {
+            fail("recording: there is no ", what, " ", index, ", they are 0 to ", count - 1);
+        }
+    }
+    return ascending(indices);
+}
+
+void check_regions(const RecordOptions & options, int32_t n_positions) {
+    for (const Region & region : options.regions) {
+        for (const auto & [first, end] : region.spans) {
+            if (first < 0 || end < first || end > n_positions) {
+                fail("recording: region ", in_quotes(region.name), " spans positions ", first, " to ", end - 1,
+                     ", they are 0 to ", n_positions - 1);
+            }
+        }
+    }
+    if (options.reduce == TapReduce::regions && options.regions.empty()) {
+        fail("recording: nothing to reduce to, no region is given");
+    }
+}
+
+} // namespace
+
+bool RecordChoice::has_step(int32_t step) const {
+    return steps.empty() || std::binary_search(steps.begin(), steps.end(), step);
+}
+
+RecordChoice choose_record(const RecordOptions & options, const ModelInfo & info, int32_t n_steps,
+                           int32_t n_positions) {
+    RecordChoice choice;
+    choice.taps   = ascending(options.taps);
+    choice.layers = checked("layer", options.layers, info.n_layer);
+    choice.heads  = checked("head", options.heads, info.n_head);
+    choice.steps  = checked("step", options.steps, n_steps);
+    choice.rows   = checked("row", options.rows, n_positions);
+    choice.reduce = options.reduce;
+    choice.type   = options.type;
+    check_regions(options, n_positions);
+    choice.n_regions = static_cast<int32_t>(options.regions.size());
+    for (int32_t layer = 0; options.layers.empty() && layer < info.n_layer; layer++) {
+        choice.layers.push_back(layer);
+    }
+    for (Tap tap : choice.taps) {
+        if (tap < Tap::attn_scores || tap > Tap::resid_post) {
+            fail("recording: there is no tap ", static_cast<int>(tap), ", they are 0 to ",
+                 static_cast<int>(Tap::resid_post));
+        }
+    }
+    if (choice.taps.empty()) {
+        fail("recording: no tap is given");
+    }
+    return choice;
+}
+
+const char * reduce_name(TapReduce reduce) {
+    switch (reduce) {
+        case TapReduce::none: return "none";
+        case TapReduce::heads: return "heads";
+        case TapReduce::received: return "received";
+        case TapReduce::regions: return "regions";
+    }
+    return "unknown";
+}
+
+const char * record_type_name(RecordType type) { return type == RecordType::f16 ? "f16" : "f32"; }
+
+} // namespace buoy

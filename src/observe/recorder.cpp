@@ -1,0 +1,260 @@
+#include "buoy/record.h"
+
+#include "base/fail.h"
+#include "base/printable.h"
+#include "base/size.h"
+#include "observe/predicted-size.h"
+#include "observe/record-member.h"
+#include "observe/record-meta.h"
+#include "observe/run-log.h"
+#include "observe/write-queue.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace buoy {
+
+namespace {
+
+constexpr uint64_t queue_limit = 64ull << 20; // bytes
+
+StepPlan plan_run(const ModelInfo & info, const RecordedRun & run) {
+    if (run.generate.n_predict < 0) {
+        fail("recording: the number of tokens to generate is ", run.generate.n_predict, ", expected 0 or more");
+    }
+    const auto n_prompt = static_cast<int32_t>(run.prompt_tokens.size());
+    return run.single_pass ? StepPlan{{{0, n_prompt, n_prompt}}, false}
+                           : plan_steps(info, run.prompt_tokens, run.generate);
+}
+
+int32_t count_positions(const ModelInfo & info, const RecordedRun & run) {
+    return run.single_pass ? static_cast<int32_t>(run.prompt_tokens.size())
+                           : canvas_length(info, run.generate, run.prompt_tokens.size());
+}
+
+// The sequence before the first step.
+std::vector<int32_t> initial_sequence(const ModelInfo & info, const RecordedRun & run) {
+    std::vector<int32_t> tokens = run.prompt_tokens;
+    if (info.traits.is_diffusion()) {
+        tokens.resize(static_cast<size_t>(count_positions(info, run)), info.traits.mask_id);
+    }
+    return tokens;
+}
+
+std::vector<std::vector<int32_t>> region_positions(const std::vector<Region> & regions) {
+    std::vector<std::vector<int32_t>> out;
+    for (const Region & region : regions) {
+        std::vector<int32_t> & positions = out.emplace_back();
+        for (const auto & [first, end] : region.spans) {
+            for (int32_t position = first; position < end; position++) {
+                positions.push_back(position);
+            }
+        }
+    }
+    return out;
+}
+
+} // namespace
+
+class Recorder::Impl {
+public:
+    Impl(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run);
+
+    uint64_t predicted_size() const { return predicted_; }
+
+    void prepare(int32_t step, ForwardRequest & request);
+    void end_step(const StepReport & report, const std::vector<int32_t> & tokens);
+    void finish();
+    void set_stopped(bool stopped) { stopped_ = stopped; }
+
+private:
+    void take(const TapEvent & event);
+    void push(const std::string & name, std::string data);
+    void log(LogLevel level, const std::string & text) const;
+
+    const RecordOptions                     options_;
+    const ModelInfo                         info_;
+    const Vocab                             vocab_;
+    const RecordedRun                       run_;
+    const StepPlan                          plan_;
+    const RecordChoice                      choice_;
+    const std::vector<std::vector<int32_t>> regions_;
+    const RecordMeta                        meta_;
+    uint64_t                                predicted_ = 0;
+    RunLog                                  run_log_;
+    std::vector<int32_t>                    steps_; // complete and recorded
+
+    // of the step that is being computed
+    int32_t              step_   = -1;
+    bool                 passed_ = false; // there was a pass, and its rows are to be recorded
+    std::vector<int32_t> rows_;           // absolute
+    std::vector<int32_t> row_indices_;    // in the pass; empty: all
+
+    size_t n_overflow_ = 0;
+    bool   in_step_    = false;
+    bool   stopped_    = false;
+    bool   finished_   = false;
+
+    // the thread of the queue ends before what it writes to
+    std::optional<PendingFile> file_;
+    std::optional<NpzWriter>   npz_;
+    std::optional<WriteQueue>  queue_;
+};
+
+Recorder::Impl::Impl(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab,
+                     const RecordedRun & run)
+    : options_(options), info_(info), vocab_(vocab), run_(run), plan_(plan_run(info_, run_)),
+      choice_(choose_record(options_, info_, static_cast<int32_t>(plan_.steps.size()), count_positions(info_, run_))),
+      regions_(region_positions(options_.regions)), meta_{options_, choice_, info_, vocab_, run_},
+      run_log_(initial_sequence(info_, run_), info_.traits.mask_id) {
+    const int32_t       n_positions = count_positions(info_, run_);
+    const auto          n_steps     = static_cast<int32_t>(plan_.steps.size());
+    const RecordedShape shape       = {info_, plan_, n_positions, meta_.size_max(n_positions, n_steps)};
+    predicted_                      = predict_size(choice_, shape);
+    if (predicted_ > options_.max_size) {
+        fail(printable(options_.path), ": the recording may need ", size_text(predicted_), " (", predicted_,
+             " bytes), the limit is ", size_text(options_.max_size), " (--attn-max-size); ",
+             advise_smaller(choice_, shape, options_.max_size));
+    }
+    file_.emplace(options_.path, options_.force, 0600, options_.log);
+    if (!plan_.open_ended) {
+        file_->expect_size(predicted_);
+    }
+    npz_.emplace(*file_);
+    queue_.emplace(*npz_, queue_limit);
+}
+
+void Recorder::Impl::log(LogLevel level, const std::string & text) const {
+    if (options_.log) {
+        options_.log(level, text);
+    }
+}
+
+void Recorder::Impl::push(const std::string & name, std::string data) {
+    queue_->push(name, data.size(), [&] { return std::move(data); });
+}
+
+void Recorder::Impl::prepare(int32_t step, ForwardRequest & request) {
+    queue_->check();
+    if (in_step_) { // the step is computed once more, the last pass counts
+        queue_->cut();
+    }
+    in_step_ = true;
+    passed_  = choice_.has_step(step);
+    step_    = step;
+    rows_.clear();
+    row_indices_.clear();
+    if (!passed_) {
+        return;
+    }
+    std::vector<int32_t> positions = request.positions;
+    if (positions.empty()) {
+        positions.resize(request.tokens.size() / (request.cfg_scale > 0.0f ? 2 : 1));
+        std::iota(positions.begin(), positions.end(), 0);
+    }
+    for (size_t i = 0; i < positions.size(); i++) {
+        if (choice_.rows.empty() || std::binary_search(choice_.rows.begin(), choice_.rows.end(), positions[i])) {
+            rows_.push_back(positions[i]);
+            row_indices_.push_back(static_cast<int32_t>(i));
+        }
+    }
+    if (rows_.empty()) {
+        return;
+    }
+    if (rows_.size() == positions.size()) {
+        row_indices_.clear();
+    }
+    for (int32_t layer : choice_.layers) {
+        for (Tap tap : choice_.taps) {
+            request.taps.push_back({tap, layer, tap == Tap::pattern ? choice_.reduce : TapReduce::none});
+        }
+    }
+    request.selection.heads = choice_.heads;
+    request.selection.rows  = row_indices_;
+    if (choice_.reduce == TapReduce::regions) {
+        request.selection.regions = regions_;
+    }
+    request.sink = [this](const TapEvent & event) { take(event); };
+}
+
+void Recorder::Impl::take(const TapEvent & event) {
+    if (event.stream != 0) { // the conditional branch is the first
+        return;
+    }
+    const TapMember member(event, choice_, row_indices_);
+    queue_->push(tap_member_name(event.point.tap, step_, event.point.layer), member.size(),
+                 [&] { return member.bytes(n_overflow_); });
+}
+
+void Recorder::Impl::end_step(const StepReport & report, const std::vector<int32_t> & tokens) {
+    queue_->check();
+    if (in_step_ && passed_) {
+        push(rows_name(step_), array_member({static_cast<int64_t>(rows_.size())}, rows_));
+        steps_.push_back(step_);
+    }
+    queue_->keep();
+    run_log_.add(report, tokens);
+    in_step_ = false;
+}
+
+void Recorder::Impl::finish() {
+    if (finished_) {
+        return;
+    }
+    queue_->cut();
+    queue_->drain();
+    finished_ = true;
+    if (run_log_.n_steps() == 0) {
+        queue_.reset();
+        npz_.reset();
+        file_.reset();
+        log(LogLevel::warn, concat(printable(options_.path), ": no step was completed, so there is no recording"));
+        return;
+    }
+    const int64_t S = run_log_.n_steps();
+    const int64_t T = run_log_.n_positions();
+    npz_->add("tokens.npy", array_member({S + 1, T}, run_log_.tokens()));
+    npz_->add("unmask_step.npy", array_member({T}, run_log_.unmask_step()));
+    npz_->add("confidence.npy", array_member({S, T}, run_log_.confidence()));
+    npz_->add("meta.json", meta_.text(run_log_.sequence(), S, steps_, !in_step_ && !stopped_));
+    npz_->finish();
+    file_->commit();
+    if (n_overflow_ > 0) {
+        log(LogLevel::warn, concat(printable(options_.path), ": ", n_overflow_,
+                                   " values are too large for f16 and were recorded as infinite; f32 holds them"));
+    }
+}
+
+Recorder::Recorder(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run)
+    : impl_(std::make_unique<Impl>(options, info, vocab, run)) {}
+
+Recorder::~Recorder() = default;
+
+uint64_t Recorder::predicted_size() const { return impl_->predicted_size(); }
+
+void Recorder::prepare(int32_t step, ForwardRequest & request) { impl_->prepare(step, request); }
+
+void Recorder::end_step(const StepReport & report, const std::vector<int32_t> & tokens) {
+    impl_->end_step(report, tokens);
+}
+
+void Recorder::attach(GenerateParams & params) {
+    params.on_forward = [this, next = params.on_forward](int32_t step, ForwardRequest & request) {
+        prepare(step, request);
+        if (next) {
+            next(step, request);
+        }
+    };
+    params.on_step = [this, next = params.on_step](const StepReport & report, const std::vector<int32_t> & tokens) {
+        end_step(report, tokens);
+        impl_->set_stopped(true); // unless it returns, and says to go on
+        const bool go_on = !next || next(report, tokens);
+        impl_->set_stopped(!go_on);
+        return go_on;
+    };
+}
+
+void Recorder::finish() { impl_->finish(); }
+
+} // namespace buoy

@@ -1,0 +1,63 @@
+#include "support/random-context.h"
+
+#include "support/oracle.h"
+#include "support/paths.h"
+
+#include <numeric>
+#include <random>
+
+namespace buoy::test {
+
+ContextParams exact_params() {
+    ContextParams params;
+    params.flash  = FlashAttention::off;
+    params.type_k = KvType::f32;
+    params.type_v = KvType::f32;
+    return params;
+}
+
+std::string random_gguf(const RandomModel & model) {
+    const std::string path = temp_dir() + "/random.gguf";
+    write_random_model(model, path);
+    return path;
+}
+
+std::unique_ptr<Context> random_context(const RandomModel & model, const ContextParams & params) {
+    ModelParams where;
+    where.path = random_gguf(model);
+    return load_context(where, params);
+}
+
+std::vector<int32_t> random_tokens(size_t n, int32_t limit, uint32_t seed) {
+    std::mt19937         random(seed);
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < n; i++) {
+        tokens.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(limit)));
+    }
+    return tokens;
+}
+
+RandomModel small_model(const std::string & arch, int32_t block_length) {
+    RandomModel model;
+    model.arch         = arch;
+    model.n_layer      = 3;
+    model.n_head_kv    = arch == "llada" ? 4 : 2;
+    model.head_dim     = 16;
+    model.block_length = block_length;
+    return model;
+}
+
+std::vector<int32_t> range(int32_t first, int32_t last) {
+    std::vector<int32_t> numbers(static_cast<size_t>(last - first));
+    std::iota(numbers.begin(), numbers.end(), first);
+    return numbers;
+}
+
+ForwardRequest stored_part(const std::vector<int32_t> & tokens, int32_t first, int32_t last) {
+    ForwardRequest request = whole_request({tokens.begin() + first, tokens.begin() + last});
+    request.positions      = range(first, last);
+    request.kv             = KvUse::store;
+    return request;
+}
+
+} // namespace buoy::test

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "arch/random-model.h"
+#include "buoy/context.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace buoy::test {
+
+// Everything in F32 and no flash attention: what exactness is tested with.
+ContextParams exact_params();
+
+// Writes the model into a fresh directory and returns its path.
+std::string random_gguf(const RandomModel & model);
+
+std::unique_ptr<Context> random_context(const RandomModel & model, const ContextParams & params = exact_params());
+
+// n ids below the limit, the same for the same seed.
+std::vector<int32_t> random_tokens(size_t n, int32_t limit, uint32_t seed = 1);
+
+// With three layers, and heads that share keys where the architecture lets them.
+RandomModel small_model(const std::string & arch, int32_t block_length = 0);
+
+std::vector<int32_t> range(int32_t first, int32_t last); // without the last
+
+// Tokens [first, last) at their positions, stored.
+ForwardRequest stored_part(const std::vector<int32_t> & tokens, int32_t first, int32_t last);
+
+} // namespace buoy::test
