@@ -18,13 +18,10 @@ constexpr Layers  sparse = Layers::sparse;
 ArchMapping find_mapping(const HfJson & config) {
     const std::string wanted = hf_architecture(config);
     std::string       known;
-    for (ArchMapping & mapping : std::vector<ArchMapping>{
-             llada_mapping(), dream_mapping(), llama_mapping(), qwen2_mapping(), qwen3_mapping(), qwen3moe_mapping(),
-             a2d_llama_mapping(), a2d_qwen2_mapping(), a2d_qwen3_mapping(), sdar_mapping(), sdar_moe_mapping(),
-             fast_dllm_v2_mapping(), llada_moe_mapping(), llada2_mapping(), rnd1_mapping()}) {
+    for (ArchMapping & mapping : all_mappings()) {
         for (const char * name : mapping.hf_names) {
             if (wanted == name) {
-                return std::move(mapping);
+                return mapping;
             }
             known += concat(known.empty() ? "" : ", ", name);
         }

@@ -51,21 +51,13 @@ struct ArchMapping {
     void (*check)(const HfJson & config) = nullptr;
 };
 
-ArchMapping llada_mapping();
-ArchMapping dream_mapping();
+// What others are made of.
 ArchMapping llama_mapping();
 ArchMapping qwen2_mapping();
 ArchMapping qwen3_mapping();
-ArchMapping qwen3moe_mapping();
-ArchMapping a2d_llama_mapping();
-ArchMapping a2d_qwen2_mapping();
-ArchMapping a2d_qwen3_mapping();
-ArchMapping sdar_mapping();
-ArchMapping sdar_moe_mapping();
-ArchMapping fast_dllm_v2_mapping();
-ArchMapping llada_moe_mapping();
-ArchMapping llada2_mapping();
-ArchMapping rnd1_mapping();
+
+// All of arch/. Each <name>.cpp there defines std::vector<ArchMapping> <name>_mappings(); the build makes the list of the files.
+std::vector<ArchMapping> all_mappings();
 
 // By architectures[0]; an unknown one is an Error that lists the known.
 ArchMapping find_mapping(const HfJson & config);

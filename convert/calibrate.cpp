@@ -4,7 +4,6 @@
 #include "base/printable.h"
 #include "buoy/context.h"
 #include "buoy/vocab.h"
-#include "engine/ggml-context.h"
 #include "hf-config.h"
 #include "imatrix-collector.h"
 #include "io/json-file.h"
@@ -59,7 +58,6 @@ Run prepare(const CalibrateOptions & options, bool use_kernels) {
         fail("a chunk of ", options.n_chunk, " tokens, expected 2 or more");
     }
     ModelParams model;
-    model.path         = options.model;
     model.n_gpu_layers = 0;
     model.use_kernels  = use_kernels;
     model.log          = options.log;
@@ -67,10 +65,11 @@ Run prepare(const CalibrateOptions & options, bool use_kernels) {
     params.n_ctx     = options.n_chunk;
     params.n_threads = options.n_threads;
 
-    const Vocab vocab = Vocab::load(options.model);
-    Run         run;
+    const ModelFile file(options.model);
+    const Vocab     vocab = file.vocab();
+    Run             run;
     if (std::filesystem::path(options.text).extension() == ".jsonl") {
-        run.context = load_context(model, params);
+        run.context = load_context(file, model, params);
         run.chunks  = read_answers(options, vocab, run.context->info().traits);
         return run;
     }
@@ -78,7 +77,7 @@ Run prepare(const CalibrateOptions & options, bool use_kernels) {
     if (tokens.size() < 2) {
         fail(printable(options.text), ": ", tokens.size(), " tokens, expected 2 or more");
     }
-    run.context           = load_context(model, params);
+    run.context           = load_context(file, model, params);
     const int32_t n_train = run.context->info().n_ctx_train;
     const int32_t n_chunk = n_train > 1 ? std::min(options.n_chunk, n_train) : options.n_chunk;
     run.chunks            = mask_text(tokens, run.context->info().traits, n_chunk, options.n_max, options.seed);
@@ -106,20 +105,10 @@ void advance(const CalibrateOptions & options, size_t done, size_t total) {
 } // namespace
 
 ImatrixReport make_imatrix(const CalibrateOptions & options) {
-    Run    run     = prepare(options, false); // ggml's own products, which can be watched
-    auto * context = dynamic_cast<GgmlContext *>(run.context.get());
-    if (context == nullptr) {
-        fail(printable(options.model), ": architecture ", in_quotes(run.context->info().arch),
-             " is not one of ours, only theirs can be watched");
-    }
+    const Run        run = prepare(options, false); // every product by ggml, as llama.cpp's imatrix sees them
     ImatrixCollector collector;
-    context->watch([&](const ggml_tensor * node, bool ask) {
-        if (ask) {
-            return ImatrixCollector::wants(node);
-        }
-        collector.add(node);
-        return true;
-    });
+    Observer         observer;
+    observer.products = [&](const ProductEvent & event) { collector.add(event); };
     ImatrixReport report;
     size_t        n_chunk = 0;
     for (const MaskedChunk & chunk : run.chunks) {
@@ -127,7 +116,8 @@ ImatrixReport make_imatrix(const CalibrateOptions & options) {
         request.tokens = chunk.tokens;
         request.rows.resize(chunk.tokens.size());
         std::iota(request.rows.begin(), request.rows.end(), 0);
-        context->forward(request);
+        request.observers.push_back(observer);
+        run.context->forward(request);
         report.n_tokens += chunk.tokens.size();
         n_chunk = std::max(n_chunk, chunk.tokens.size());
         advance(options, ++report.n_chunks, run.chunks.size());

@@ -15,13 +15,12 @@ constexpr const char * PROMPT =
 
 std::vector<float> logits_of(const std::string & path, const std::vector<int32_t> & tokens, int n_threads) {
     ModelParams model;
-    model.path         = path;
     model.n_gpu_layers = 0;
     ContextParams params;
     params.n_threads                       = n_threads;
     params.flash                           = FlashAttention::off;
     params.n_ctx                           = static_cast<int32_t>(tokens.size());
-    const std::unique_ptr<Context> context = load_context(model, params);
+    const std::unique_ptr<Context> context = load_context(path, model, params);
 
     ForwardRequest request;
     request.tokens = tokens;

@@ -28,7 +28,7 @@ constexpr int32_t n_tokens = 40;
 std::unique_ptr<Context> plain_engine(const RandomModel & model, const ContextParams & params) {
     static std::map<std::string, std::string> made;
     std::string &                             path = made[model.arch + model.type];
-    ModelParams                               where;
+    TestModel                                 where;
     where.path        = path.empty() ? path = random_gguf(model) : path;
     where.use_kernels = false;
     where.use_repack  = false;
@@ -50,43 +50,45 @@ RandomModel model_of(const std::string & arch, const std::string & type = "f32")
     return model;
 }
 
-void collect(Context & context, const ForwardRequest & request, Uses & uses) {
+void collect(Context & context, const std::vector<ForwardRequest> & batch, Uses & uses) {
     auto & ours = dynamic_cast<GgmlContext &>(context);
-    ours.watch([&](const ggml_tensor * node, bool) {
+    ours.forward(batch);
+    for (int i = 0; i < ggml_graph_n_nodes(ours.graph()->cgraph()); i++) {
+        const ggml_tensor * node = ggml_graph_node(ours.graph()->cgraph(), i);
         if (!is_view(node)) {
             uses.insert(op_use(node));
         }
-        return false;
-    });
-    ours.forward(request);
-    ours.watch(nullptr);
-}
-
-ForwardRequest request_of(const Context & context, int32_t n_streams = 1) {
-    ForwardRequest request = whole_request(random_tokens(n_tokens, context.info().n_vocab));
-    request.tokens         = random_tokens(static_cast<size_t>(n_tokens * n_streams), context.info().n_vocab);
-    return request;
+    }
 }
 
 // A pass over everything, with all rows and with some, one that stores, a step against what is stored; and the summaries.
-void collect_passes(Context & context, Uses & uses, ForwardRequest request) {
-    collect(context, request, uses);
-    request.kv = KvUse::store;
-    collect(context, request, uses);
-    request.rows = {1, 7, 12};
-    collect(context, request, uses);
-    request.kv = KvUse::none;
-    collect(context, request, uses);
+void collect_passes(Context & context, Uses & uses, std::vector<ForwardRequest> batch) {
+    const auto collect_with = [&](KvUse kv) {
+        for (ForwardRequest & request : batch) {
+            request.kv = kv;
+        }
+        collect(context, batch, uses);
+    };
+    collect_with(KvUse::none);
+    collect_with(KvUse::store);
+    for (ForwardRequest & request : batch) {
+        request.rows = {1, 7, 12};
+    }
+    collect_with(KvUse::store);
+    collect_with(KvUse::none);
 }
 
 Uses ops_of(const RandomModel & model, const ContextParams & params,
-            const std::function<void(ForwardRequest &)> & change) {
+            const std::function<void(ForwardRequest &)> & change, std::optional<float> guidance = {}) {
     const auto     context = plain_engine(model, params);
-    ForwardRequest request = request_of(*context, params.n_streams);
+    const auto     tokens  = random_tokens(n_tokens, context->info().n_vocab);
+    ForwardRequest request = whole_request(tokens);
     change(request);
-    request.sink = [](const TapEvent &) {};
-    Uses uses;
-    collect_passes(*context, uses, request);
+    observer(request).sink = [](const TapEvent &) {};
+    Uses                        uses;
+    std::vector<ForwardRequest> batch = two_sequences(request, tokens, guidance);
+    batch.resize(static_cast<size_t>(params.n_sequences));
+    collect_passes(*context, uses, batch);
     return uses;
 }
 
@@ -124,9 +126,9 @@ struct Feature {
 
 std::function<void(ForwardRequest &)> tap(Tap kind, TapReduce reduce = TapReduce::none) {
     return [kind, reduce](ForwardRequest & request) {
-        request.taps = {{kind, 0, reduce}, {kind, 1, reduce}};
+        observer(request).taps = {{kind, 0, reduce}, {kind, 1, reduce}};
         if (reduce == TapReduce::regions) {
-            request.selection.regions = {{0, 1, 2}, {3, 4, 9}};
+            observer(request).selection.regions = {{0, 1, 2}, {3, 4, 9}};
         }
     };
 }
@@ -142,8 +144,8 @@ std::vector<Feature> features() {
         {"a selection of heads and rows",
          [](ForwardRequest & r) {
              tap(Tap::pattern)(r);
-             r.selection.heads = {1};
-             r.selection.rows  = {1, 7};
+             observer(r).selection.heads = {1};
+             observer(r).selection.rows  = {1, 7};
          }},
         {"`q`", tap(Tap::rot_q)},
         {"`k`", tap(Tap::rot_k)},
@@ -159,8 +161,8 @@ std::vector<Feature> features() {
          }},
         {"edits found while the pass runs",
          [](ForwardRequest & r) {
-             r.probed = {0, 1};
-             r.probe  = [](int32_t, const std::vector<int32_t> &, const float *) {
+             observer(r).probed = {0, 1};
+             observer(r).probe  = [](int32_t, const std::vector<int32_t> &, const float *) {
                  return std::vector<AttentionEdit>{};
              };
          }},
@@ -200,8 +202,9 @@ std::vector<Row> all_rows() {
     plain.insert({"CPY", {"type_src=q8_0", "type_dst=f32"}});
     plain.insert({"CONT", {"type=f16"}});
     ContextParams two;
-    two.n_streams = 2;
-    add(cfg, ops_of(model_of("llada"), two, [](ForwardRequest & r) { r.cfg_scale = 1.0f; }));
+    two.n_sequences = 2;
+    add(cfg, ops_of(
+                 model_of("llada"), two, [](ForwardRequest &) {}, 1.0f));
     std::vector<Row> rows = {{"every pass", plain}, {"mixtures of experts", moe}, {"guidance", cfg}};
     for (const Feature & feature : features()) {
         Uses uses;

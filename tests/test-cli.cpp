@@ -176,7 +176,7 @@ TEST_CASE("cli: logits of one pass are the engine's") {
     std::vector<float> logits(5 * 320);
     std::memcpy(logits.data(), bytes.data() + 128, bytes.size() - 128);
 
-    ModelParams   model;
+    TestModel     model;
     ContextParams params;
     model.path       = tiny_model("llada");
     params.flash     = FlashAttention::off;

@@ -31,7 +31,7 @@ struct Converted {
     int         n_warnings = 0;
 
     Traits traits() const {
-        ModelParams params;
+        TestModel params;
         params.path = path;
         return load_context(params, exact_params())->info().traits;
     }

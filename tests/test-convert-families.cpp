@@ -69,7 +69,7 @@ struct Logits {
 };
 
 Logits logits_of(const std::string & path, const Oracle & oracle, int32_t block_length) {
-    ModelParams model;
+    TestModel model;
     model.path             = path;
     const auto     context = load_context(model, exact_params());
     ForwardRequest request = whole_request(oracle.ids("input_ids"));

@@ -4,11 +4,11 @@
 #include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/vocab.h"
-#include "imatrix-collector.h"
 #include "io/gguf-file.h"
 #include "masked-text.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
+#include "support/random-context.h"
 #include "text/llama-handles.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,10 @@ using Sums = std::map<std::string, std::vector<double>>;
 
 // Sums of squares as libllama's own graph has them.
 bool on_node(ggml_tensor * node, bool ask, void * data) {
-    const bool wanted = ImatrixCollector::wants(node);
+    const std::string name   = node->src[0] != nullptr ? node->src[0]->name : "";
+    const bool        wanted = (node->op == GGML_OP_MUL_MAT || node->op == GGML_OP_MUL_MAT_ID) &&
+                        node->src[1]->type == GGML_TYPE_F32 && name.size() > 7 &&
+                        name.compare(name.size() - 7, 7, ".weight") == 0;
     if (ask || !wanted) {
         return wanted;
     }
@@ -104,7 +107,7 @@ CalibrateOptions options_for(const std::string & spec) {
 }
 
 Traits traits_of(const std::string & path) {
-    ModelParams model;
+    TestModel model;
     model.path = path;
     return load_context(model, ContextParams())->info().traits;
 }

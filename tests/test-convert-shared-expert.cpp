@@ -70,7 +70,7 @@ std::vector<float> logits_of(const HfDir & dir) {
     options.output  = temp_dir() + "/out.gguf";
     options.outtype = OutType::f32;
     convert_hf(options);
-    ModelParams params;
+    TestModel params;
     params.path = options.output;
     return load_context(params, exact_params())->forward(whole_request({3, 1, 4, 1, 5, 9, 2, 6})).logits;
 }

@@ -349,7 +349,7 @@ TEST_CASE("convert: a config that makes no sense") {
         copy.config[key] = value;
         return convert(copy);
     };
-    broken("architectures", {"NoSuchModel"}).failed("'NoSuchModel' is not known; known: LLaDAModelLM");
+    broken("architectures", {"NoSuchModel"}).failed("'NoSuchModel' is not known; known: A2DLlamaLMHeadModel");
     broken("architectures", "LlamaForCausalLM").failed("no 'architectures' list");
     broken("num_attention_heads", 0).failed("'num_attention_heads' or 'n_heads' is 0, expected 1 to");
     broken("num_attention_heads", 5).failed("not a multiple");

@@ -110,12 +110,12 @@ void check_case(const std::string & name, const nlohmann::json & c) {
     CAPTURE(sampler);
     CAPTURE(c["settings"].dump());
 
-    ModelParams   model;
+    TestModel     model;
     ContextParams context_params = exact_params();
     model.path                   = converted_oracle(name, "f32");
     const Oracle         oracle(name);
     const GenerateParams params = params_of(c, oracle.dir);
-    context_params.n_streams    = stream_count(params);
+    context_params.n_sequences  = sequence_count(params);
     const auto       context    = load_context(model, context_params);
     const Generation out        = generate(*context, c["prompt_ids"].get<std::vector<int32_t>>(), params);
 

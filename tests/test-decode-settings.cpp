@@ -185,9 +185,9 @@ TEST_CASE("taps of one pass are not those of the next") {
     params.n_predict = 4;
     std::vector<size_t> before;
     params.on_forward = [&](int32_t, ForwardRequest & request) {
-        before.push_back(request.taps.size());
-        request.taps.push_back({Tap::resid_post, 0});
-        request.sink = [](const TapEvent &) {};
+        before.push_back(observer(request).taps.size());
+        observer(request).taps.push_back({Tap::resid_post, 0});
+        observer(request).sink = [](const TapEvent &) {};
     };
     for (const char * arch : {"llada", "llama"}) {
         before.clear();

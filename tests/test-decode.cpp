@@ -35,7 +35,7 @@ RandomModel model_of(const std::string & arch) {
 std::unique_ptr<Context> engine_of(const RandomModel & model, const GenerateParams & params = {},
                                    int32_t n_threads = 1) {
     ContextParams context = exact_params();
-    context.n_streams     = stream_count(params);
+    context.n_sequences   = sequence_count(params);
     context.n_threads     = n_threads;
     context.n_ctx         = 256;
     return random_context(model, context);

@@ -1,5 +1,6 @@
 #include "buoy/edit.h"
 #include "buoy/error.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -7,6 +8,7 @@
 #include <numeric>
 
 using namespace buoy;
+using namespace buoy::test;
 
 namespace {
 
@@ -85,6 +87,7 @@ TEST_CASE("editor: fixed keys become one edit per layer, in the steps asked for"
     ForwardRequest  request = pass(0, 12);
     editor.prepare(0, request);
     CHECK(request.edits.empty());
+    request = pass(0, 12);
     editor.prepare(1, request);
     REQUIRE(request.edits.size() == 1);
     CHECK(request.edits[0].layer == 1);
@@ -92,9 +95,11 @@ TEST_CASE("editor: fixed keys become one edit per layer, in the steps asked for"
     CHECK(request.edits[0].queries.empty());
     CHECK(request.edits[0].keys == std::vector<int32_t>{0, 2, 3, 6});
     CHECK(request.edits[0].bias == -std::numeric_limits<float>::infinity());
-    CHECK(request.probed.empty());
-    editor.prepare(2, request); // the request of the step before
+    CHECK(observer(request).probed.empty());
+    request.edits.clear();
+    editor.prepare(2, request);
     CHECK(request.edits.size() == 1);
+    request = pass(0, 12);
     editor.prepare(3, request);
     CHECK(request.edits.empty());
     CHECK(editor.uses()[0].n_places == 2);
@@ -136,20 +141,21 @@ TEST_CASE("editor: sinks are found in the pass, layer by layer, and joined with 
     AttentionEditor editor  = editor_of({"drop keys=sinks,2 layers=0", "bias keys=5 layers=1 +1"});
     ForwardRequest  request = pass(0, 12);
     editor.prepare(0, request);
-    CHECK(request.probed == std::vector<int32_t>{0});
+    CHECK(observer(request).probed == std::vector<int32_t>{0});
     REQUIRE(request.edits.size() == 1);
     CHECK(request.edits[0].layer == 1);
-    REQUIRE(request.probe);
-    const std::vector<AttentionEdit> edits = request.probe(0, up_to(12), peak_at(7).data());
+    REQUIRE(observer(request).probe);
+    const std::vector<AttentionEdit> edits = observer(request).probe(0, up_to(12), peak_at(7).data());
     REQUIRE(edits.size() == 1);
     CHECK(edits[0].layer == 0);
     CHECK(edits[0].keys == std::vector<int32_t>{2, 7});
     CHECK(editor.uses()[0].n_keys == 2);
 
     AttentionEditor none = editor_of({"drop keys=sinks"});
+    request              = pass(0, 12);
     none.prepare(0, request);
-    CHECK(request.probed == std::vector<int32_t>{0, 1});
-    CHECK(request.probe(0, up_to(12), std::vector<float>(24, 0.1f).data()).empty());
+    CHECK(observer(request).probed == std::vector<int32_t>{0, 1});
+    CHECK(observer(request).probe(0, up_to(12), std::vector<float>(24, 0.1f).data()).empty());
     CHECK(none.uses()[0].n_places == 0);
 }
 
@@ -159,26 +165,29 @@ TEST_CASE("editor: a sink is named by its position, not its column") {
     std::vector<int32_t> positions = up_to(11);
     positions.push_back(15);
     editor.prepare(0, request);
-    CHECK(request.probe(1, positions, peak_at(11).data())[0].keys == std::vector<int32_t>{15});
+    CHECK(observer(request).probe(1, positions, peak_at(11).data())[0].keys == std::vector<int32_t>{15});
 }
 
 TEST_CASE("editor: anchors are found in their step and used behind it, each layer its own") {
     AttentionEditor editor  = editor_of({"bias keys=anchors@1 +4.0 steps=0-2"});
     ForwardRequest  request = pass(0, 12);
     editor.prepare(0, request);
-    CHECK(request.probed.empty());
+    CHECK(observer(request).probed.empty());
     CHECK(request.edits.empty());
+    request = pass(0, 12);
     editor.prepare(1, request);
-    CHECK(request.probed == std::vector<int32_t>{0, 1});
-    CHECK(request.probe(0, up_to(12), peak_at(3).data()).empty());
-    CHECK(request.probe(1, up_to(12), peak_at(9).data()).empty());
+    CHECK(observer(request).probed == std::vector<int32_t>{0, 1});
+    CHECK(observer(request).probe(0, up_to(12), peak_at(3).data()).empty());
+    CHECK(observer(request).probe(1, up_to(12), peak_at(9).data()).empty());
+    request = pass(0, 12);
     editor.prepare(2, request);
-    CHECK(request.probed.empty());
-    CHECK_FALSE(request.probe);
+    CHECK(observer(request).probed.empty());
+    CHECK_FALSE(observer(request).probe);
     REQUIRE(request.edits.size() == 2);
     CHECK(request.edits[0].keys == std::vector<int32_t>{3});
     CHECK(request.edits[1].keys == std::vector<int32_t>{9});
     CHECK(request.edits[1].bias == 4.0f);
+    request = pass(0, 12);
     editor.prepare(3, request);
     CHECK(request.edits.empty());
 }

@@ -154,51 +154,52 @@ TEST_CASE("an edit of nothing costs nothing and changes nothing") {
     CHECK(context->stats().n_graph_build == built);
 
     // plain attention with nothing to add is the same to the bit, too
-    const auto exact  = random_context(small_model("llada"));
-    request.edits     = {};
-    const auto logits = exact->forward(request).logits;
-    request.probed    = {0, 1, 2};
-    request.probe = [](int32_t, const std::vector<int32_t> &, const float *) { return std::vector<AttentionEdit>{}; };
+    const auto exact         = random_context(small_model("llada"));
+    request.edits            = {};
+    const auto logits        = exact->forward(request).logits;
+    observer(request).probed = {0, 1, 2};
+    observer(request).probe  = [](int32_t, const std::vector<int32_t> &, const float *) {
+        return std::vector<AttentionEdit>{};
+    };
     CHECK(exact->forward(request).logits == logits);
 }
 
 TEST_CASE("a probe sees the unedited attention received, and its edits equal given ones") {
     ContextParams two = exact_params();
-    two.n_streams     = 2;
+    two.n_sequences   = 2;
     for (const RandomModel & model : {small_model("llada"), small_model("qwen3", 4)}) {
-        for (const bool streams : {false, true}) {
+        for (const bool guided : {false, true}) {
             for (const bool cached : {false, true}) {
-                const auto     context = random_context(model, streams ? two : exact_params());
+                const auto     context = random_context(model, guided ? two : exact_params());
                 const auto     tokens  = random_tokens(24, 256);
                 ForwardRequest request = cached ? stored_part(tokens, 8, 24) : whole_request(tokens);
                 ForwardRequest first   = stored_part(tokens, 0, 8);
-                if (streams) {
-                    for (ForwardRequest * r : {&request, &first}) {
-                        const std::vector<int32_t> other = random_tokens(r->tokens.size(), 256, 5);
-                        r->tokens.insert(r->tokens.end(), other.begin(), other.end());
-                        r->cfg_scale = 0.5f;
-                    }
-                }
+                const auto pass = [&](const ForwardRequest & one) { // guided by another sequence, where there are two
+                    return guided ? two_sequences(one, random_tokens(one.tokens.size(), 256, 5), 0.5f) : Batch(one);
+                };
                 const auto start = [&] {
-                    context->kv_truncate(0);
+                    for (int32_t sequence = 0; sequence < (guided ? 2 : 1); sequence++) {
+                        context->kv_truncate(sequence, 0);
+                    }
                     if (cached) {
-                        context->forward(first);
+                        context->forward(pass(first));
                     }
                 };
                 const AttentionEdit drop{1, {0, 2}, {}, {1, 9}, -inf}, push{1, {}, {}, {5}, 2.0f};
                 request.rows = {0};
                 start();
-                const Seen received = observe(*context, request, {{Tap::pattern, 1, TapReduce::received}})
+                const Seen received = observe(*context, pass(request), {{Tap::pattern, 1, TapReduce::received}})
                                           .at(tap_key({Tap::pattern, 1, TapReduce::received}));
                 request.edits = {push, drop};
                 start();
-                const auto given = context->forward(request).logits;
-                const Seen shown = observe(*context, request, {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
+                const auto given = context->forward(pass(request))[0].logits;
+                const Seen shown = observe(*context, pass(request), {{Tap::pattern, 1}}).at(tap_key({Tap::pattern, 1}));
 
-                int n_calls    = 0;
-                request.edits  = {push};
-                request.probed = {1};
-                request.probe  = [&](int32_t layer, const std::vector<int32_t> & positions, const float * data) {
+                int n_calls              = 0;
+                request.edits            = {push};
+                observer(request).probed = {1};
+                observer(request).probe  = [&](int32_t layer, const std::vector<int32_t> & positions,
+                                              const float * data) {
                     CHECK(layer == 1);
                     CHECK(positions == range(0, 24));
                     CHECK(max_abs_diff({data, data + 4 * 24}, received.data) <= 1e-6);
@@ -206,13 +207,13 @@ TEST_CASE("a probe sees the unedited attention received, and its edits equal giv
                     return std::vector<AttentionEdit>{drop};
                 };
                 start();
-                CHECK(context->forward(request).logits == given);
+                CHECK(context->forward(pass(request))[0].logits == given);
                 CHECK(n_calls == 1);
-                const TapLog seen = observe(*context, request, {{Tap::attn_scores, 1}, {Tap::pattern, 1}});
+                const TapLog seen = observe(*context, pass(request), {{Tap::attn_scores, 1}, {Tap::pattern, 1}});
                 CHECK(seen.at(tap_key({Tap::pattern, 1})).data == shown.data);
                 CHECK(seen.at(tap_key({Tap::attn_scores, 1})).at(2, 0, 9) == -inf);
                 CHECK(std::isfinite(seen.at(tap_key({Tap::attn_scores, 1})).at(1, 0, 0)));
-                if (streams) {
+                if (guided) {
                     CHECK(seen.at(tap_key({Tap::pattern, 1}, 1)).at(0, 3, 1) == 0.0f);
                 }
             }
@@ -228,9 +229,9 @@ TEST_CASE("edited layers of one pass may differ, and share one mask") {
         ForwardRequest request = whole_request(random_tokens(100, 256));
         for (int32_t il = 0; il < n_layers; il++) {
             request.edits.push_back({il, {il % 4}, {}, {il}, -inf});
-            request.taps.push_back({Tap::pattern, il});
+            observer(request).taps.push_back({Tap::pattern, il});
         }
-        request.sink = [](const TapEvent & event) {
+        observer(request).sink = [](const TapEvent & event) {
             const float * row = event.data + (event.point.layer % 4) * 100 * 100;
             CHECK(row[event.point.layer] == 0.0f);
             CHECK(row[event.point.layer + 1] > 0.0f);
@@ -282,12 +283,12 @@ TEST_CASE("a query without any key left is an error, and the engine goes on") {
     request.kv = KvUse::none;
     CHECK(context->forward(request).logits == plain);
 
-    request.probed = {1};
-    request.probe  = [](int32_t, const std::vector<int32_t> & keys, const float *) {
+    observer(request).probed = {1};
+    observer(request).probe  = [](int32_t, const std::vector<int32_t> & keys, const float *) {
         return std::vector<AttentionEdit>{{1, {}, {}, keys, -inf}};
     };
     CHECK_THROWS_AS(context->forward(request), Error);
-    request.probed.clear();
+    observer(request).probed.clear();
     CHECK(context->forward(request).logits == plain);
 }
 
@@ -304,10 +305,10 @@ TEST_CASE("wrong edits are named") {
     rejects("an edit of layer 0 has the bias 10001, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, 10001.0f});
     rejects("an edit of layer 0 has the bias -3e+38, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, -3e38f});
     rejects("an edit of layer 0 has the bias nan, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, std::nanf("")});
-    ForwardRequest request = whole_request(random_tokens(5, 256));
-    request.probed         = {1};
+    ForwardRequest request   = whole_request(random_tokens(5, 256));
+    observer(request).probed = {1};
     CHECK_THROWS_WITH_AS(context->forward(request), "layer 1 is to be probed, but there is no probe", Error);
-    request.probe = [](int32_t, const std::vector<int32_t> &, const float *) {
+    observer(request).probe = [](int32_t, const std::vector<int32_t> &, const float *) {
         return std::vector<AttentionEdit>{{2, {}, {}, {0}, -inf}};
     };
     CHECK_THROWS_WITH_AS(context->forward(request), "a probe of layer 1 edits layer 2", Error);

@@ -34,7 +34,7 @@ LoadedGguf load_gguf(const std::string & path) {
 }
 
 std::vector<float> logits_of(const std::string & path, const std::vector<int32_t> & tokens) {
-    ModelParams model;
+    TestModel model;
     model.path = path;
     return load_context(model, exact_params())->forward(whole_request(tokens)).logits;
 }
@@ -114,7 +114,7 @@ TEST_CASE("a trained model continues a story as libllama does") {
         MESSAGE("skipped: no shared/ directory beside the repository");
         return;
     }
-    ModelParams model;
+    TestModel model;
     model.path            = converted_oracle("tinystories-656k", "f32");
     const Vocab    vocab  = Vocab::load(model.path);
     const auto     prompt = vocab.encode("Once upon a time", true, false);
@@ -133,7 +133,7 @@ TEST_CASE("a trained model continues a story as libllama does") {
 
 TEST_CASE("loading tells how far it is after every tensor, and ends where nobody waits for it") {
     std::vector<float> told;
-    ModelParams        model;
+    TestModel          model;
     model.path     = random_gguf({});
     model.use_mmap = false;
     model.progress = [&](float done) {

@@ -23,7 +23,7 @@ const char * const oracle_names[] = {
     "llada21-moe", "llada-moe",      "rnd1"};
 
 std::unique_ptr<Context> load(const std::string & name, const std::string & outtype, const ContextParams & params) {
-    ModelParams model;
+    TestModel model;
     model.path = converted_oracle(name, outtype);
     return load_context(model, params);
 }
@@ -92,13 +92,13 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
         ForwardRequest request = oracle.request();
         request.rows           = {0}; // taps see every query row even when a single output is asked for
         for (int32_t il = 0; il < L; il++) {
-            request.taps.push_back({Tap::pattern, il});
-            request.taps.push_back({Tap::resid_post, il});
+            observer(request).taps.push_back({Tap::pattern, il});
+            observer(request).taps.push_back({Tap::resid_post, il});
         }
-        request.taps.push_back({Tap::rot_q, qk_layer});
-        request.taps.push_back({Tap::rot_k, qk_layer});
+        observer(request).taps.push_back({Tap::rot_q, qk_layer});
+        observer(request).taps.push_back({Tap::rot_k, qk_layer});
         std::map<Tap, std::vector<float>> seen;
-        request.sink = [&](const TapEvent & event) {
+        observer(request).sink = [&](const TapEvent & event) {
             const size_t n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
             seen[event.point.tap].insert(seen[event.point.tap].end(), event.data, event.data + n);
         };
@@ -126,7 +126,7 @@ TEST_CASE("reductions of attention patterns equal the reference's") {
         const int64_t            H       = context->info().n_head;
         const std::vector<float> attn    = oracle.floats("attn"); // [L, H, T, T]
         ForwardRequest           request = oracle.request();
-        request.selection                = {{1, 2}, {0, 3, 5, 6}, {{0}, {1, 2, 3}, {5, 6, 7}}};
+        observer(request).selection      = {{1, 2}, {0, 3, 5, 6}, {{0}, {1, 2, 3}, {5, 6, 7}}};
         std::vector<int32_t> positions(tokens.size());
         std::iota(positions.begin(), positions.end(), 0);
         for (int32_t il = 0; il < context->info().n_layer; il++) {
@@ -134,7 +134,7 @@ TEST_CASE("reductions of attention patterns equal the reference's") {
             const Seen whole{{H, T, T}, {first, first + static_cast<ptrdiff_t>(H * T * T)}};
             for (TapReduce reduce : {TapReduce::none, TapReduce::heads, TapReduce::received, TapReduce::regions}) {
                 const TapPoint point{Tap::pattern, il, reduce};
-                const Seen     expected = reduced(whole, reduce, request.selection, positions, positions);
+                const Seen     expected = reduced(whole, reduce, observer(request).selection, positions, positions);
                 const Seen     actual   = observe(*context, request, {point}).at(tap_key(point));
                 CHECK(actual.shape == expected.shape);
                 CHECK(max_abs_diff(actual.data, expected.data) <= 1e-5);
@@ -155,7 +155,7 @@ TEST_CASE("recomputing part of a sequence against stored keys and values equals 
         const auto   from      = oracle.expected["forward"]["cache"]["block_start"].get<int32_t>();
         const auto   to        = oracle.expected["forward"]["cache"]["block_end"].get<int32_t>();
         const auto   recompute = [&](int32_t last) {
-            context->kv_truncate(0);
+            context->kv_truncate(0, 0);
             ForwardRequest all = whole_request(oracle.ids("input_ids"));
             all.kv             = KvUse::store;
             all.rows           = {};

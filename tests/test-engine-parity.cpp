@@ -31,7 +31,7 @@ struct Pair {
 };
 
 Pair load_pair(const RandomModel & model, const ContextParams & params) {
-    ModelParams where;
+    TestModel where;
     where.path = random_gguf(model);
     // activations rounded to 8 bits amplify the order of sums, so quantised weights need the same kernels on both sides: not ours
     // (test-kernel-engine.cpp has them), and not those of repacked layouts, which a tied head has only here
@@ -109,7 +109,7 @@ TEST_CASE("block-causal models at both ends") {
     for (const auto & family : families) {
         CAPTURE(std::string(family.ours));
         RandomModel model  = model_of(family.causal, "f32"); // the same seed gives the same weights under any name
-        ModelParams where  = {};
+        TestModel   where  = {};
         const auto  theirs = [&](const char * arch) {
             model.arch = arch;
             where.path = random_gguf(model);
@@ -154,14 +154,14 @@ TEST_CASE("the same attention patterns") {
         const Pair     pair    = load_pair(model_of(arch, "f32"), exact_params());
         ForwardRequest request = whole_request(random_tokens(30, 256));
         for (int32_t il = 0; il < pair.ours->info().n_layer; il++) {
-            request.taps.push_back({Tap::pattern, il});
+            observer(request).taps.push_back({Tap::pattern, il});
         }
         std::vector<float> ours, theirs;
-        request.sink = [&](const TapEvent & e) {
+        observer(request).sink = [&](const TapEvent & e) {
             ours.insert(ours.end(), e.data, e.data + e.shape[0] * e.shape[1] * e.shape[2]);
         };
         pair.ours->forward(request);
-        request.sink = [&](const TapEvent & e) {
+        observer(request).sink = [&](const TapEvent & e) {
             theirs.insert(theirs.end(), e.data, e.data + e.shape[0] * e.shape[1] * e.shape[2]);
         };
         pair.theirs->forward(request);

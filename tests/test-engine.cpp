@@ -102,7 +102,7 @@ TEST_CASE("stored keys and values are exact for causal and block-causal attentio
         const size_t unit = static_cast<size_t>(std::max(1, model.block_length));
         for (size_t n : {unit, 3 * unit, size_t{40}, size_t{80}}) {
             CAPTURE(n);
-            context->kv_truncate(0);
+            context->kv_truncate(0, 0);
             CHECK(nmse(run_stored(*context, tokens, n), whole) <= tolerance_f32);
         }
     }
@@ -130,7 +130,7 @@ TEST_CASE("truncating the store forgets what came after") {
     auto       second  = random_tokens(30, 256, 2);
     std::copy(first.begin(), first.begin() + 10, second.begin());
     run_stored(*context, first, 30);
-    context->kv_truncate(10);
+    context->kv_truncate(0, 10);
     ForwardRequest rest = whole_request({second.begin() + 10, second.end()});
     rest.kv             = KvUse::store;
     for (int32_t i = 10; i < 30; i++) {
@@ -167,9 +167,9 @@ TEST_CASE("full attention: any positions can be recomputed against the stored ot
     CHECK(nmse(context->forward(some).logits, rows_of(whole, V, chosen)) > 1e-4);
 }
 
-TEST_CASE("streams are independent") {
+TEST_CASE("sequences of one pass are independent") {
     ContextParams two = exact_params();
-    two.n_streams     = 2;
+    two.n_sequences   = 2;
     for (const char * arch : {"llada", "qwen3"}) {
         const RandomModel model = model_of(arch);
         const auto        one   = random_context(model);
@@ -178,15 +178,17 @@ TEST_CASE("streams are independent") {
         const auto        b     = random_tokens(24, 256, 2);
         for (KvUse kv : {KvUse::none, KvUse::store}) {
             ForwardRequest request = whole_request(a);
-            request.tokens.insert(request.tokens.end(), b.begin(), b.end());
-            request.rows = {5, 23};
-            request.kv   = kv;
+            request.rows           = {5, 23};
+            request.kv             = kv;
             auto expected =
                 rows_of(one->forward(whole_request(a)).logits, static_cast<size_t>(one->info().n_vocab), request.rows);
             const auto of_b =
                 rows_of(one->forward(whole_request(b)).logits, static_cast<size_t>(one->info().n_vocab), request.rows);
             expected.insert(expected.end(), of_b.begin(), of_b.end());
-            CHECK(nmse(both->forward(request).logits, expected) <= tolerance_f32);
+            const auto &       results = both->forward(two_sequences(request, b));
+            std::vector<float> actual  = results[0].logits;
+            actual.insert(actual.end(), results[1].logits.begin(), results[1].logits.end());
+            CHECK(nmse(actual, expected) <= tolerance_f32);
         }
     }
 }
@@ -256,13 +258,13 @@ TEST_CASE("taps: shapes, rows that sum to one, scores that give the pattern, uns
         const auto     plain   = context->forward(whole_request(random_tokens(T, 256))).logits;
         ForwardRequest request = whole_request(random_tokens(T, 256));
         for (Tap tap : {Tap::attn_scores, Tap::pattern, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
-            request.taps.push_back({tap, 1});
+            observer(request).taps.push_back({tap, 1});
         }
         for (KvUse kv : {KvUse::none, KvUse::store}) {
             std::map<Tap, std::vector<float>>     data;
             std::map<Tap, std::array<int64_t, 3>> shape;
-            request.kv   = kv;
-            request.sink = [&](const TapEvent & event) {
+            request.kv             = kv;
+            observer(request).sink = [&](const TapEvent & event) {
                 shape[event.point.tap] = event.shape;
                 data[event.point.tap].assign(event.data, event.data + event.shape[0] * event.shape[1] * event.shape[2]);
                 CHECK(event.point.layer == 1);
@@ -311,10 +313,10 @@ TEST_CASE("what a sink throws ends the forward pass and reaches the caller") {
     const auto     context = random_context(model_of("llada"));
     ForwardRequest request = whole_request(random_tokens(8, 256));
     const auto     before  = context->forward(request).logits;
-    request.taps           = {{Tap::pattern, 0}};
-    request.sink           = [](const TapEvent &) { fail_runtime("the disk is full"); };
+    observer(request).taps = {{Tap::pattern, 0}};
+    observer(request).sink = [](const TapEvent &) { fail_runtime("the disk is full"); };
     CHECK_THROWS_WITH_AS(context->forward(request), "the disk is full", Error);
-    request.taps.clear();
+    observer(request).taps.clear();
     CHECK(context->forward(request).logits == before);
 }
 
@@ -325,7 +327,7 @@ TEST_CASE("weights by mmap and by copy, as they are and repacked, give the same"
         RandomModel model = model_of("llama");
         model.n_embd      = 256;
         model.type        = type;
-        ModelParams where;
+        TestModel where;
         where.path          = random_gguf(model);
         const auto request  = whole_request(random_tokens(20, 256));
         const auto expected = load_context(where, exact_params())->forward(request).logits;
@@ -349,8 +351,7 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
         change(request);
         CHECK_THROWS_WITH_AS(context->forward(request), message.c_str(), Error);
     };
-    rejects("a forward pass got 0 tokens, expected a positive multiple of the 1 streams",
-            [](auto & r) { r.tokens.clear(); });
+    rejects("a forward pass got 0 tokens, expected 1 to 2^30", [](auto & r) { r.tokens.clear(); });
     rejects("token id 320 is outside the model's vocabulary of 320", [](auto & r) { r.tokens[1] = 320; });
     rejects("token id -1 is outside the model's vocabulary of 320", [](auto & r) { r.tokens[1] = -1; });
     rejects("a forward pass got 2 positions for 3 tokens", [](auto & r) { r.positions = {0, 1}; });
@@ -366,8 +367,8 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
     });
     rejects("output row 3 is outside the 3 tokens given", [](auto & r) { r.rows = {3}; });
     rejects("layer 3 does not exist, the model has layers 0 to 2", [](auto & r) {
-        r.taps = {{Tap::pattern, 3}};
-        r.sink = [](const TapEvent &) {};
+        observer(r).taps = {{Tap::pattern, 3}};
+        observer(r).sink = [](const TapEvent &) {};
     });
     CHECK(context->forward(whole_request({1, 2, 3})).logits.size() == 3 * 320);
 
@@ -386,7 +387,7 @@ TEST_CASE("unpacked weights compute what the quantised ones mean") {
         model.n_ff        = 512;
         model.type        = type;
         model.tied        = true; // the embedding is looked up as it is and multiplied unpacked
-        ModelParams where;
+        TestModel where;
         where.path          = random_gguf(model);
         const auto request  = whole_request(random_tokens(20, 256));
         const auto expected = load_context(where, exact_params())->forward(request).logits;
@@ -426,17 +427,17 @@ TEST_CASE("long passes, which are built in pieces, equal short ones") {
         const auto     context = random_context(model_of(arch), params);
         ForwardRequest request = whole_request(tokens);
         // a tapped pass is not divided, so it is the reference; its last layer is, and the pieces must agree with it
-        request.taps         = {{Tap::resid_post, 0}, {Tap::resid_post, 1}, {Tap::resid_post, 2}};
-        request.sink         = [](const TapEvent &) {};
-        const auto undivided = context->forward(request).logits;
-        request.taps.clear();
+        observer(request).taps = {{Tap::resid_post, 0}, {Tap::resid_post, 1}, {Tap::resid_post, 2}};
+        observer(request).sink = [](const TapEvent &) {};
+        const auto undivided   = context->forward(request).logits;
+        observer(request).taps.clear();
         CHECK(nmse(context->forward(request).logits, undivided) <= tolerance_f32);
         request.kv = KvUse::store;
         CHECK(nmse(context->forward(request).logits, undivided) <= tolerance_f32);
         request.rows = {0, 700, 1299};
         CHECK(nmse(context->forward(request).logits, rows_of(undivided, 320, request.rows)) <= tolerance_f32);
         if (std::string(arch) == "llama") {
-            context->kv_truncate(0);
+            context->kv_truncate(0, 0);
             CHECK(nmse(run_stored(*context, tokens, 100), undivided) <= tolerance_f32);
         }
     }
@@ -444,9 +445,9 @@ TEST_CASE("long passes, which are built in pieces, equal short ones") {
 
 TEST_CASE("flash attention on few rows, which are filled up to a tile, equals plain attention") {
     const auto tokens = random_tokens(90, 256);
-    for (int32_t n_streams : {1, 2}) {
+    for (int32_t n_sequences : {1, 2}) {
         ContextParams plain = exact_params();
-        plain.n_streams     = n_streams;
+        plain.n_sequences   = n_sequences;
         plain.n_ctx         = 90;
         ContextParams flash = plain;
         flash.flash         = FlashAttention::on;
@@ -460,15 +461,18 @@ TEST_CASE("flash attention on few rows, which are filled up to a tile, equals pl
             for (int32_t i = 40; i < 72; i++) {
                 part.positions.push_back(i);
             }
-            part.rows = {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 31};
-            if (n_streams == 2) {
-                for (std::vector<int32_t> * ids : {&whole.tokens, &part.tokens}) {
-                    const std::vector<int32_t> once = *ids;
-                    ids->insert(ids->end(), once.begin(), once.end());
+            part.rows      = {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 31};
+            const auto run = [&](Context & context, const ForwardRequest & request) {
+                std::vector<ForwardRequest> batch = two_sequences(request, request.tokens);
+                batch.resize(static_cast<size_t>(n_sequences));
+                std::vector<float> logits;
+                for (const ForwardResult & result : context.forward(batch)) {
+                    logits.insert(logits.end(), result.logits.begin(), result.logits.end());
                 }
-            }
-            CHECK(nmse(fast->forward(whole).logits, exact->forward(whole).logits) <= 1e-5);
-            CHECK(nmse(fast->forward(part).logits, exact->forward(part).logits) <= 1e-5);
+                return logits;
+            };
+            CHECK(nmse(run(*fast, whole), run(*exact, whole)) <= 1e-5);
+            CHECK(nmse(run(*fast, part), run(*exact, part)) <= 1e-5);
         }
     }
 }

@@ -10,6 +10,7 @@
 #include "eval/prompt.h"
 #include "support/cli.h"
 #include "support/paths.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -43,11 +44,11 @@ struct Bench {
     QaPrompt                 prompt;
     GenerateParams           params;
 
-    using Load = std::unique_ptr<Context> (*)(const ModelParams &, const ContextParams &);
+    using Load = std::unique_ptr<Context> (*)(const TestModel &, const ContextParams &);
 
     explicit Bench(const std::string & path, int32_t n_predict = 8, int32_t n_ctx = 256, Load load = load_context)
         : vocab(Vocab::load(path)) {
-        ModelParams   model;
+        TestModel     model;
         ContextParams options;
         model.path        = path;
         options.n_ctx     = n_ctx;

@@ -29,7 +29,7 @@ RandomModel model_of(const std::string & arch, const std::string & type, int32_t
 }
 
 std::unique_ptr<Context> load(const std::string & path, bool use_kernels, const ContextParams & params) {
-    ModelParams where;
+    TestModel where;
     where.path        = path;
     where.use_kernels = use_kernels;
     where.use_repack  = !use_kernels; // or ggml's layout for matrix units comes first
@@ -47,7 +47,7 @@ bool has_kernels() {
 std::vector<float> run_block(Context & context, int32_t n, int32_t first, int32_t last) {
     ForwardRequest request = whole_request(random_tokens(static_cast<size_t>(n), 256));
     request.kv             = KvUse::store;
-    context.kv_truncate(0);
+    context.kv_truncate(0, 0);
     context.forward(request);
     request.tokens = random_tokens(static_cast<size_t>(last - first), 256, 7);
     request.positions.clear();
@@ -69,7 +69,7 @@ TEST_CASE("quantised products lose no more than ggml's") {
             return;
         }
         CAPTURE(std::string(type));
-        ModelParams where;
+        TestModel where;
         where.path        = random_gguf(model_of("dream", type));
         where.use_repack  = false; // or ggml's layout for matrix units comes first
         const auto ours   = load_context(where, exact_params());
@@ -113,7 +113,7 @@ TEST_CASE("fused attention is as exact as plain attention") {
     }
 }
 
-TEST_CASE("fused attention keeps streams apart") {
+TEST_CASE("fused attention keeps sequences apart") {
     if (!has_kernels()) {
         return;
     }
@@ -121,16 +121,19 @@ TEST_CASE("fused attention keeps streams apart") {
     ContextParams     one     = exact_params();
     one.flash                 = FlashAttention::automatic;
     ContextParams two         = one;
-    two.n_streams             = 2;
+    two.n_sequences           = 2;
     const auto         first  = random_tokens(20, 256, 1);
     const auto         second = random_tokens(20, 256, 2);
-    auto               both   = whole_request(first);
     const auto         single = load(path, true, one);
     std::vector<float> apart  = single->forward(whole_request(first)).logits;
     const auto &       more   = single->forward(whole_request(second)).logits;
     apart.insert(apart.end(), more.begin(), more.end());
-    both.tokens.insert(both.tokens.end(), second.begin(), second.end());
-    CHECK(nmse(load(path, true, two)->forward(both).logits, apart) <= 1e-10);
+    const auto         context = load(path, true, two);
+    std::vector<float> both;
+    for (const ForwardResult & result : context->forward(two_sequences(whole_request(first), second))) {
+        both.insert(both.end(), result.logits.begin(), result.logits.end());
+    }
+    CHECK(nmse(both, apart) <= 1e-10);
 }
 
 TEST_CASE("summaries: ours are ggml's") {
@@ -159,16 +162,16 @@ namespace {
 // Everything a pass shows of its patterns, one tap after the other.
 std::vector<float> shown_patterns(Context & context, const TapSelection & selection) {
     std::vector<float> shown;
-    ForwardRequest     request = whole_request(random_tokens(40, 256));
-    request.rows               = {3, 39}; // the last layer drops the others, taps show all
-    request.selection          = selection;
-    request.sink               = [&](const TapEvent & event) {
+    ForwardRequest     request  = whole_request(random_tokens(40, 256));
+    request.rows                = {3, 39}; // the last layer drops the others, taps show all
+    observer(request).selection = selection;
+    observer(request).sink      = [&](const TapEvent & event) {
         const auto n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
         shown.insert(shown.end(), event.data, event.data + n);
     };
     for (int32_t layer : {0, 2}) {
         for (const TapReduce reduce : {TapReduce::none, TapReduce::received, TapReduce::regions, TapReduce::heads}) {
-            request.taps.push_back({Tap::pattern, layer, reduce});
+            observer(request).taps.push_back({Tap::pattern, layer, reduce});
         }
     }
     context.forward(request);

@@ -40,7 +40,7 @@ RandomModel tiny(const std::string & arch) {
 GgufBytes tiny_bytes(const std::string & arch) { return parse_gguf(read_bytes(random_gguf(tiny(arch)))); }
 
 std::unique_ptr<Context> load(const std::string & path) {
-    ModelParams params;
+    TestModel params;
     params.path = path;
     return load_context(params, exact_params());
 }
@@ -129,8 +129,9 @@ TEST_CASE("model faults: a taken apart file is the same when put together") {
 }
 
 TEST_CASE("model faults: architecture") {
-    const std::string known = "key 'general.architecture': expected llada, dream, llama, qwen2, qwen3, qwen3moe, sdar, "
-                              "sdar_moe, fast-dllm-v2, llada-moe, llada2, rnd1, found ";
+    const std::string known =
+        "key 'general.architecture': expected dream, fast-dllm-v2, llada-moe, llada, llada2, llama, "
+        "qwen2, qwen3, qwen3moe, rnd1, sdar_moe, sdar, found ";
     check_faults(
         "llada",
         {
@@ -324,7 +325,7 @@ TEST_CASE("model faults: what libllama would abort on is refused before") {
     const auto        message_of = [&](const std::function<void(Bytes &)> & breaks) {
         Bytes bytes = tiny_bytes("llama");
         breaks(bytes);
-        ModelParams params;
+        TestModel params;
         params.path = write_file(dir, "bad.gguf", bytes.build());
         try {
             load_llama_context(params, exact_params());

@@ -89,7 +89,7 @@ void mutate(GgufBytes & file, Random & random) {
 // True if the model loaded and ran, false on an Error; everything else is a bug.
 bool runs(const std::string & path) {
     try {
-        ModelParams model;
+        TestModel model;
         model.path             = path;
         ContextParams args     = exact_params();
         args.n_ctx             = 16;

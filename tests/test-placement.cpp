@@ -33,9 +33,8 @@ RandomModel small_experts() {
     return model;
 }
 
-std::string load_error(const std::function<void(ModelParams &)> & change,
-                       std::vector<std::string> *                 warnings = nullptr) {
-    ModelParams model;
+std::string load_error(const std::function<void(TestModel &)> & change, std::vector<std::string> * warnings = nullptr) {
+    TestModel model;
     model.path = random_gguf(small_experts());
     model.log  = [&](LogLevel level, const std::string & text) {
         if (warnings != nullptr && level == LogLevel::warn) {
@@ -103,7 +102,7 @@ TEST_CASE("on a CPU alone a decoding step is one split") {
 }
 
 TEST_CASE("the engine over libllama tells the same") {
-    ModelParams model;
+    TestModel   model;
     RandomModel random;
     random.arch        = "qwen3";
     model.path         = random_gguf(random);
@@ -115,19 +114,19 @@ TEST_CASE("the engine over libllama tells the same") {
 }
 
 TEST_CASE("what can't be placed is refused, what has no effect is told") {
-    CHECK(load_error([](ModelParams & m) { m.devices = {"CUDA7"}; }) ==
+    CHECK(load_error([](TestModel & m) { m.devices = {"CUDA7"}; }) ==
           "--device: unknown device 'CUDA7', there are: CPU");
-    CHECK(load_error([](ModelParams & m) {
+    CHECK(load_error([](TestModel & m) {
               m.overrides = {{"(", "CPU"}};
           }).find("'(' is not a regular expression") != std::string::npos);
-    CHECK(load_error([](ModelParams & m) {
+    CHECK(load_error([](TestModel & m) {
               m.overrides = {{"ffn", "GPU"}};
           }) == "--override-tensor: unknown device 'GPU', there are: CPU");
 
     std::vector<std::string> warnings;
-    CHECK(load_error([](ModelParams & m) { m.overrides = {{"nothing", "CPU"}}; }, &warnings).empty());
-    CHECK(load_error([](ModelParams & m) { m.n_gpu_layers = 3; }, &warnings).empty());
-    CHECK(load_error([](ModelParams & m) { m.path = random_gguf({}), m.n_cpu_moe = 1; }, &warnings).empty());
+    CHECK(load_error([](TestModel & m) { m.overrides = {{"nothing", "CPU"}}; }, &warnings).empty());
+    CHECK(load_error([](TestModel & m) { m.n_gpu_layers = 3; }, &warnings).empty());
+    CHECK(load_error([](TestModel & m) { m.path = random_gguf({}), m.n_cpu_moe = 1; }, &warnings).empty());
     REQUIRE(warnings.size() == 3);
     CHECK(warnings[0] == "--override-tensor has no effect: no tensor's name has 'nothing'");
     CHECK(warnings[1] == "-ngl 3 has no effect: no GPU device was found, running on the CPU");
@@ -137,7 +136,7 @@ TEST_CASE("what can't be placed is refused, what has no effect is told") {
 TEST_CASE("shares without a device are told, and none is no device among others") {
     std::vector<std::string> warnings;
     CHECK(load_error(
-              [](ModelParams & model) {
+              [](TestModel & model) {
                   model.devices      = {"none"};
                   model.tensor_split = {1, 1};
               },
@@ -145,7 +144,7 @@ TEST_CASE("shares without a device are told, and none is no device among others"
               .empty());
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0] == "--tensor-split has no effect: no GPU device is in use");
-    CHECK(load_error([](ModelParams & model) { model.devices = {"none", "CPU"}; }) == "--device: none goes alone");
+    CHECK(load_error([](TestModel & model) { model.devices = {"none", "CPU"}; }) == "--device: none goes alone");
 }
 
 TEST_CASE("flags of devices that say nothing sensible are refused in one line") {

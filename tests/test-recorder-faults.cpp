@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "buoy/record.h"
+#include "support/random-context.h"
 
 #include "buoy/error.h"
 #include "io/npz-reader.h"
@@ -130,7 +131,7 @@ TEST_CASE("recorder: a step that fails is cut off") {
         return [at](GenerateParams & params) {
             params.on_forward = [at](int32_t step, ForwardRequest & request) {
                 if (step == at) { // in the middle of the pass: the first layer has been handed over
-                    request.sink = [sink = request.sink](const TapEvent & event) {
+                    observer(request).sink = [sink = observer(request).sink](const TapEvent & event) {
                         if (event.point.layer == 1) {
                             fail_runtime("the device is gone");
                         }

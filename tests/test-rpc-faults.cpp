@@ -89,9 +89,9 @@ std::string add_error(const std::string & endpoint) {
 }
 
 // A model with everything on the server.
-ModelParams model_on(const RpcServer & server) {
+TestModel model_on(const RpcServer & server) {
     add_rpc_servers({server.endpoint()});
-    ModelParams model;
+    TestModel   model;
     RandomModel random;
     random.n_layer     = 4;
     model.path         = random_gguf(random);
@@ -147,13 +147,13 @@ TEST_CASE("a server lost before or while a model is loaded ends the loading") {
     if (!has_rpc_server()) {
         return;
     }
-    const RpcServer   early;
-    const ModelParams model = model_on(early);
+    const RpcServer early;
+    const TestModel model = model_on(early);
     early.send(SIGKILL);
     check_lost(early, [&] { load_context(model, exact_alone()); });
 
     const RpcServer late;
-    ModelParams     watched = model_on(late);
+    TestModel       watched = model_on(late);
     watched.progress        = [&](float done) {
         if (done > 0.3f) {
             late.send(SIGKILL);
@@ -224,7 +224,7 @@ TEST_CASE("an engine without servers does not mind one that is lost") {
         return;
     }
     const RpcServer server;
-    ModelParams     model  = model_on(server);
+    TestModel       model  = model_on(server);
     const auto      far    = load_context(model, exact_alone());
     model.devices          = {"none"};
     const auto     near    = load_context(model, exact_alone());

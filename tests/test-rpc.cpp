@@ -30,8 +30,8 @@ using Names = std::vector<std::string>;
 
 constexpr int32_t all_layers = std::numeric_limits<int32_t>::max();
 
-ModelParams local(const std::string & path) {
-    ModelParams model;
+TestModel local(const std::string & path) {
+    TestModel model;
     model.path        = path;
     model.devices     = {"none"};
     model.use_kernels = false; // the servers have ggml's only
@@ -39,9 +39,9 @@ ModelParams local(const std::string & path) {
 }
 
 // Everything on two servers, half of the layers each.
-ModelParams on_servers(const std::string & path) {
+TestModel on_servers(const std::string & path) {
     add_servers_once(2);
-    ModelParams model  = local(path);
+    TestModel model    = local(path);
     model.devices      = {"RPC0", "RPC1"};
     model.n_gpu_layers = all_layers;
     model.tensor_split = {1, 1};
@@ -61,7 +61,7 @@ RandomModel experts_model() {
     return model;
 }
 
-Generation run(const ModelParams & model, const ContextParams & params, const std::string & prompt,
+Generation run(const TestModel & model, const ContextParams & params, const std::string & prompt,
                GenerateParams generate_params) {
     const Vocab vocab       = Vocab::load(model.path);
     generate_params.end_ids = vocab.end_ids();
@@ -125,7 +125,7 @@ TEST_CASE("with everything on one server a decoding step is one split") {
         CAPTURE(arch);
         RandomModel random;
         random.arch        = arch;
-        ModelParams model  = on_servers(random_gguf(random));
+        TestModel model    = on_servers(random_gguf(random));
         model.devices      = {"RPC0"};
         model.tensor_split = {};
         ContextParams params; // with flash attention and F16
@@ -142,34 +142,34 @@ TEST_CASE("-ngl, --main-gpu, --tensor-split and -ot decide where weights are") {
     }
     const std::string path   = random_gguf(experts_model());
     const auto        placed = [&](const auto & change) {
-        ModelParams model = on_servers(path);
+        TestModel model = on_servers(path);
         change(model);
         return load_context(model, exact_alone());
     };
-    auto context = placed([](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and the last two layers
+    auto context = placed([](TestModel & m) { m.n_gpu_layers = 3; }); // the head and the last two layers
     CHECK(devices_of(*context, "token_embd") == Names{"CPU"});
     CHECK(devices_of(*context, "blk.1.") == Names{"CPU"});
     CHECK(devices_of(*context, "blk.2.") == Names{"RPC0"});
     CHECK(devices_of(*context, "output_norm") == Names{"RPC1"});
 
-    context = placed([](ModelParams & m) { m.n_gpu_layers = 0; });
+    context = placed([](TestModel & m) { m.n_gpu_layers = 0; });
     CHECK(devices_of(*context, "") == Names{"CPU"});
 
-    context = placed([](ModelParams & m) { m.n_gpu_layers = -1; }); // little fits always
+    context = placed([](TestModel & m) { m.n_gpu_layers = -1; }); // little fits always
     CHECK(devices_of(*context, "") == Names{"RPC0", "RPC1"});
 
-    context = placed([](ModelParams & m) { m.main_gpu = 1; });
+    context = placed([](TestModel & m) { m.main_gpu = 1; });
     CHECK(devices_of(*context, "") == Names{"RPC1"});
 
-    context = placed([](ModelParams & m) { m.tensor_split = {1, 4}; });
+    context = placed([](TestModel & m) { m.tensor_split = {1, 4}; });
     CHECK(devices_of(*context, "blk.0.") == Names{"RPC0"});
     CHECK(devices_of(*context, "blk.1.") == Names{"RPC1"});
 
-    context = placed([](ModelParams & m) { m.devices = {"RPC1", "RPC0"}; });
+    context = placed([](TestModel & m) { m.devices = {"RPC1", "RPC0"}; });
     CHECK(devices_of(*context, "blk.0.") == Names{"RPC1"});
 
     // the first that finds a name counts
-    context = placed([](ModelParams & m) {
+    context = placed([](TestModel & m) {
         m.overrides = {{"blk\\.[01]\\.attn_q\\.", "CPU"}, {"attn_q", "RPC1"}, {"token_embd", "CPU"}};
     });
     CHECK(devices_of(*context, "blk.0.attn_q.") == Names{"CPU"});
@@ -185,7 +185,7 @@ TEST_CASE("experts kept on the CPU are computed there") {
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(40, 320));
     const auto           near    = load_context(local(path), exact_alone());
-    ModelParams          model   = on_servers(path);
+    TestModel            model   = on_servers(path);
     model.devices                = {"RPC0"};
     model.tensor_split           = {};
     model.n_cpu_moe              = 2;
@@ -213,14 +213,14 @@ TEST_CASE("long passes, which are built in pieces, cross devices") {
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(600, 320));
     const auto           near    = load_context(local(path), exact_alone());
-    const auto           check   = [&](ModelParams model) {
+    const auto           check   = [&](TestModel model) {
         const auto     far    = load_context(model, exact_alone());
         ForwardRequest stored = request;
         stored.kv             = KvUse::store;
         CHECK(nmse(far->forward(request).logits, near->forward(request).logits) <= 1e-12);
         CHECK(nmse(far->forward(stored).logits, near->forward(stored).logits) <= 1e-12);
     };
-    ModelParams model = on_servers(path);
+    TestModel model = on_servers(path);
     check(model);
     model.n_gpu_layers = 3;
     check(model);
@@ -234,7 +234,7 @@ TEST_CASE("K/V is where a layer's attention is computed") {
     }
     RandomModel random;
     random.n_layer         = 2;
-    ModelParams model      = on_servers(random_gguf(random));
+    TestModel model        = on_servers(random_gguf(random));
     model.overrides        = {{"blk\\.0\\.attn_", "CPU"}};
     const auto     context = load_context(model, exact_alone());
     ForwardRequest request = whole_request(random_tokens(8, 320));
@@ -314,9 +314,9 @@ TEST_CASE("taps and edits are the same from there") {
         CAPTURE(edited);
         ForwardRequest request = whole_request(random_tokens(20, 320));
         if (edited) {
-            request.edits  = {{0, {1}, {}, {3, 4}, -INFINITY}, {2, {}, {}, {5}, 1.5f}};
-            request.probed = {3};
-            request.probe  = [](int32_t layer, const std::vector<int32_t> & keys, const float *) {
+            request.edits            = {{0, {1}, {}, {3, 4}, -INFINITY}, {2, {}, {}, {5}, 1.5f}};
+            observer(request).probed = {3};
+            observer(request).probe  = [](int32_t layer, const std::vector<int32_t> & keys, const float *) {
                 return std::vector<AttentionEdit>{{layer, {}, {}, {keys[0]}, -INFINITY}};
             };
         }
@@ -368,7 +368,7 @@ TEST_CASE("libllama's engine places weights by the same flags") {
     random.arch                  = "qwen3moe";
     random.n_layer               = 4;
     const std::string path       = random_gguf(random);
-    ModelParams       model      = on_servers(path);
+    TestModel         model      = on_servers(path);
     model.n_gpu_layers           = 4;
     model.tensor_split           = {3, 1};
     model.n_cpu_moe              = 2;
@@ -390,9 +390,9 @@ TEST_CASE("shares and indices beyond the devices are refused") {
     if (!has_rpc_server()) {
         return;
     }
-    ModelParams model = on_servers(random_gguf({}));
-    const auto  error = [&](const auto & change) {
-        ModelParams changed = model;
+    TestModel  model = on_servers(random_gguf({}));
+    const auto error = [&](const auto & change) {
+        TestModel changed = model;
         change(changed);
         try {
             load_context(changed, exact_alone());
@@ -402,13 +402,13 @@ TEST_CASE("shares and indices beyond the devices are refused") {
             return std::string(e.what());
         }
     };
-    CHECK(error([](ModelParams & m) {
+    CHECK(error([](TestModel & m) {
               m.tensor_split = {1, 1, 1};
           }) == "--tensor-split has 3 shares, expected at most one for each of the 2 devices");
-    CHECK(error([](ModelParams & m) { m.tensor_split = {0, 0}; }) == "--tensor-split: no device has a share");
-    CHECK(error([](ModelParams & m) { m.main_gpu = 2; }).rfind("--main-gpu is 2, expected 0 to 1", 0) == 0);
-    CHECK(error([](ModelParams & m) { m.devices = {"RPC0", "RPC0"}; }) == "--device: 'RPC0' is there twice");
-    CHECK(error([](ModelParams & m) { m.devices = {"RPC7"}; }) ==
+    CHECK(error([](TestModel & m) { m.tensor_split = {0, 0}; }) == "--tensor-split: no device has a share");
+    CHECK(error([](TestModel & m) { m.main_gpu = 2; }).rfind("--main-gpu is 2, expected 0 to 1", 0) == 0);
+    CHECK(error([](TestModel & m) { m.devices = {"RPC0", "RPC0"}; }) == "--device: 'RPC0' is there twice");
+    CHECK(error([](TestModel & m) { m.devices = {"RPC7"}; }) ==
           "--device: unknown device 'RPC7', there are: CPU, RPC0, RPC1");
 }
 

@@ -19,9 +19,9 @@ std::vector<PlannedStep> observe(Context & context, const std::vector<int32_t> &
     std::vector<PlannedStep> steps;
     PlannedStep              now;
     params.on_forward = [&](int32_t, ForwardRequest & request) {
-        const int32_t n = static_cast<int32_t>(request.positions.size());
-        request.taps    = {{Tap::pattern, 0, TapReduce::heads}};
-        request.sink    = [&now, first = request.positions[0], n](const TapEvent & event) {
+        const int32_t n        = static_cast<int32_t>(request.positions.size());
+        observer(request).taps = {{Tap::pattern, 0, TapReduce::heads}};
+        observer(request).sink = [&now, first = request.positions[0], n](const TapEvent & event) {
             now = {first, n, static_cast<int32_t>(event.shape[2])};
         };
     };

@@ -26,27 +26,31 @@ std::vector<TapPoint> pattern_points(int32_t layer, const std::vector<TapReduce>
 }
 
 // Every reduction of the request's selection against sums over the whole pattern.
-void check_reductions(Context & context, ForwardRequest request, int32_t n_keys, int32_t n_streams = 1) {
-    const TapSelection         selection = request.selection;
+void check_reductions(Context & context, Batch batch, int32_t n_keys) {
+    const TapSelection         selection = observer(batch[0]).selection;
     const std::vector<int32_t> keys      = range(0, n_keys);
-    const std::vector<int32_t> rows      = request.positions.empty()
-                                               ? range(0, static_cast<int32_t>(request.tokens.size()) / n_streams)
-                                               : request.positions;
-    request.selection                    = {};
-    const TapLog whole                   = observe(context, request, {{Tap::pattern, 1}, {Tap::pattern, 2}});
-    request.selection                    = selection;
-    auto points                          = pattern_points(1, all_reductions);
+    const std::vector<int32_t> rows =
+        batch[0].positions.empty() ? range(0, static_cast<int32_t>(batch[0].tokens.size())) : batch[0].positions;
+    const auto select = [&](const TapSelection & chosen) {
+        for (ForwardRequest & request : batch) {
+            observer(request).selection = chosen;
+        }
+    };
+    select({});
+    const TapLog whole = observe(context, batch, {{Tap::pattern, 1}, {Tap::pattern, 2}});
+    select(selection);
+    auto points = pattern_points(1, all_reductions);
     for (TapReduce reduce : all_reductions) {
         points.push_back({Tap::pattern, 2, reduce});
     }
-    const TapLog seen = observe(context, request, points);
-    CHECK(seen.size() == points.size() * static_cast<size_t>(n_streams));
+    const TapLog seen = observe(context, batch, points);
+    CHECK(seen.size() == points.size() * batch.size());
     for (const TapPoint & point : points) {
-        for (int32_t stream = 0; stream < n_streams; stream++) {
-            CAPTURE(tap_key(point, stream));
-            const Seen & pattern  = whole.at(tap_key({Tap::pattern, point.layer}, stream));
+        for (int32_t sequence = 0; sequence < static_cast<int32_t>(batch.size()); sequence++) {
+            CAPTURE(tap_key(point, sequence));
+            const Seen & pattern  = whole.at(tap_key({Tap::pattern, point.layer}, sequence));
             const Seen   expected = reduced(pattern, point.reduce, selection, rows, keys);
-            const Seen & actual   = seen.at(tap_key(point, stream));
+            const Seen & actual   = seen.at(tap_key(point, sequence));
             CHECK(actual.shape == expected.shape);
             CHECK(max_abs_diff(actual.data, expected.data) <= 1e-6); // f32 sums
         }
@@ -65,16 +69,16 @@ TEST_CASE("reductions equal sums over the unreduced pattern") {
             CAPTURE(T);
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 for (const bool chosen : {false, true}) {
-                    ForwardRequest request    = whole_request(random_tokens(static_cast<size_t>(T), 256));
-                    request.kv                = kv;
-                    request.rows              = {0};
-                    request.selection.regions = some_regions;
+                    ForwardRequest request              = whole_request(random_tokens(static_cast<size_t>(T), 256));
+                    request.kv                          = kv;
+                    request.rows                        = {0};
+                    observer(request).selection.regions = some_regions;
                     if (chosen) {
-                        request.selection.heads = {0, 2, 3};
-                        request.selection.rows =
+                        observer(request).selection.heads = {0, 2, 3};
+                        observer(request).selection.rows =
                             T < 23 ? std::vector<int32_t>{T - 1} : std::vector<int32_t>{1, 5, 6, 22};
                     }
-                    context->kv_truncate(0);
+                    context->kv_truncate(0, 0);
                     check_reductions(*context, request, T);
                 }
             }
@@ -83,38 +87,36 @@ TEST_CASE("reductions equal sums over the unreduced pattern") {
 }
 
 TEST_CASE("reductions of one kind of selection: heads only, rows only, a single head") {
-    const auto     context    = random_context(small_model("llada"));
-    ForwardRequest request    = whole_request(random_tokens(23, 256));
-    request.selection.regions = some_regions;
-    request.selection.heads   = {1};
+    const auto     context              = random_context(small_model("llada"));
+    ForwardRequest request              = whole_request(random_tokens(23, 256));
+    observer(request).selection.regions = some_regions;
+    observer(request).selection.heads   = {1};
     check_reductions(*context, request, 23);
-    request.selection.heads = {};
-    request.selection.rows  = {0, 7, 22};
+    observer(request).selection.heads = {};
+    observer(request).selection.rows  = {0, 7, 22};
     check_reductions(*context, request, 23);
 }
 
-TEST_CASE("reductions of two streams stay apart") {
-    ContextParams params   = exact_params();
-    params.n_streams       = 2;
-    const auto     context = random_context(small_model("llada"), params);
-    ForwardRequest request = whole_request(random_tokens(23, 256, 1));
-    const auto     other   = random_tokens(23, 256, 2);
-    request.tokens.insert(request.tokens.end(), other.begin(), other.end());
-    request.cfg_scale         = 1.5f;
-    request.selection.regions = some_regions;
-    check_reductions(*context, request, 23, 2);
-    request.selection.heads = {0, 3};
-    request.selection.rows  = {2, 3, 4};
-    request.kv              = KvUse::store;
-    check_reductions(*context, request, 23, 2);
+TEST_CASE("reductions of two sequences stay apart") {
+    ContextParams params                = exact_params();
+    params.n_sequences                  = 2;
+    const auto     context              = random_context(small_model("llada"), params);
+    ForwardRequest request              = whole_request(random_tokens(23, 256, 1));
+    const auto     other                = random_tokens(23, 256, 2);
+    observer(request).selection.regions = some_regions;
+    check_reductions(*context, two_sequences(request, other, 1.5f), 23);
+    observer(request).selection.heads = {0, 3};
+    observer(request).selection.rows  = {2, 3, 4};
+    request.kv                        = KvUse::store;
+    check_reductions(*context, two_sequences(request, other, 1.5f), 23);
 
-    // the first stream shows what an engine of one stream shows
-    const auto     one   = random_context(small_model("llada"));
-    ForwardRequest alone = whole_request(random_tokens(23, 256, 1));
-    alone.selection      = request.selection;
-    const auto points    = pattern_points(2, all_reductions);
-    const auto expected  = observe(*one, alone, points);
-    const auto both      = observe(*context, request, points);
+    // the first one shows what a pass of one sequence shows
+    const auto     one        = random_context(small_model("llada"));
+    ForwardRequest alone      = whole_request(random_tokens(23, 256, 1));
+    observer(alone).selection = observer(request).selection;
+    const auto points         = pattern_points(2, all_reductions);
+    const auto expected       = observe(*one, alone, points);
+    const auto both           = observe(*context, two_sequences(request, other, 1.5f), points);
     for (const TapPoint & point : points) {
         CHECK(max_abs_diff(both.at(tap_key(point)).data, expected.at(tap_key(point)).data) <= 1e-6);
     }
@@ -134,9 +136,9 @@ TEST_CASE("a part of a sequence against stored keys shows the rows of the whole"
             reduced(whole.at(tap_key({Tap::pattern, 1})), TapReduce::none, rows, range(0, 50), range(0, 50));
         CHECK(seen.at(tap_key({Tap::pattern, 1})).shape == std::array<int64_t, 3>{4, last - first, 50});
         CHECK(max_abs_diff(seen.at(tap_key({Tap::pattern, 1})).data, expected.data) <= 1e-6);
-        part.selection.regions = {{0, 1, 17}, {2, 3, 18, 19, 49}};
+        observer(part).selection.regions = {{0, 1, 17}, {2, 3, 18, 19, 49}};
         check_reductions(*context, part, 50);
-        part.selection.rows = {0, 3};
+        observer(part).selection.rows = {0, 3};
         check_reductions(*context, part, 50);
     }
 }
@@ -168,11 +170,11 @@ TEST_CASE("prompt and decoding show the rows of a causal pass, padding and what 
 }
 
 TEST_CASE("scores and pattern of a selection are slices of the whole") {
-    const auto     context = random_context(small_model("llama"));
-    ForwardRequest request = whole_request(random_tokens(12, 256));
-    const TapLog   whole   = observe(*context, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
-    request.selection      = {{1, 3}, {0, 4, 11}, {}};
-    const TapLog seen      = observe(*context, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
+    const auto     context      = random_context(small_model("llama"));
+    ForwardRequest request      = whole_request(random_tokens(12, 256));
+    const TapLog   whole        = observe(*context, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
+    observer(request).selection = {{1, 3}, {0, 4, 11}, {}};
+    const TapLog seen           = observe(*context, request, {{Tap::attn_scores, 0}, {Tap::pattern, 0}});
     for (Tap tap : {Tap::attn_scores, Tap::pattern}) {
         const Seen & slice = seen.at(tap_key({tap, 0}));
         REQUIRE(slice.shape == std::array<int64_t, 3>{2, 3, 12});
@@ -180,8 +182,8 @@ TEST_CASE("scores and pattern of a selection are slices of the whole") {
             for (int64_t q = 0; q < 3; q++) {
                 for (int64_t k = 0; k < 12; k++) {
                     CHECK(slice.at(h, q, k) == whole.at(tap_key({tap, 0}))
-                                                   .at(request.selection.heads[static_cast<size_t>(h)],
-                                                       request.selection.rows[static_cast<size_t>(q)], k));
+                                                   .at(observer(request).selection.heads[static_cast<size_t>(h)],
+                                                       observer(request).selection.rows[static_cast<size_t>(q)], k));
                 }
             }
         }
@@ -189,21 +191,21 @@ TEST_CASE("scores and pattern of a selection are slices of the whole") {
 }
 
 TEST_CASE("tapped passes reuse their graph, also for other rows and regions of the same number") {
-    const auto     context    = random_context(small_model("llada"));
-    ForwardRequest request    = whole_request(random_tokens(23, 256));
-    request.selection.regions = some_regions;
-    request.selection.rows    = {1, 2, 3};
+    const auto     context              = random_context(small_model("llada"));
+    ForwardRequest request              = whole_request(random_tokens(23, 256));
+    observer(request).selection.regions = some_regions;
+    observer(request).selection.rows    = {1, 2, 3};
     check_reductions(*context, request, 23);
     const auto points = pattern_points(1, all_reductions);
     observe(*context, request, points);
-    const int64_t before      = context->stats().n_graph_build;
-    request.tokens            = random_tokens(23, 256, 7);
-    request.selection.rows    = {4, 9, 21};
-    request.selection.regions = {{1, 2}, {3}, {9, 10, 21}};
-    const TapLog seen         = observe(*context, request, points);
+    const int64_t before                = context->stats().n_graph_build;
+    request.tokens                      = random_tokens(23, 256, 7);
+    observer(request).selection.rows    = {4, 9, 21};
+    observer(request).selection.regions = {{1, 2}, {3}, {9, 10, 21}};
+    const TapLog seen                   = observe(*context, request, points);
     CHECK(context->stats().n_graph_build == before);
-    const TapSelection selection = request.selection;
-    request.selection            = {};
+    const TapSelection selection = observer(request).selection;
+    observer(request).selection  = {};
     const TapLog whole           = observe(*context, request, {{Tap::pattern, 1}});
     for (const TapPoint & point : points) {
         const Seen expected =
@@ -220,7 +222,7 @@ TEST_CASE("taps on every layer take the memory of taps on one") {
             const auto            context = random_context(model);
             ForwardRequest        request = whole_request(random_tokens(200, 256));
             std::vector<TapPoint> points;
-            request.selection.regions = some_regions;
+            observer(request).selection.regions = some_regions;
             for (int32_t il = 0; il < n_layers; il++) {
                 for (Tap tap : {Tap::pattern, Tap::attn_scores, Tap::rot_q, Tap::rot_k, Tap::v, Tap::resid_post}) {
                     points.push_back({tap, il});
@@ -243,22 +245,22 @@ TEST_CASE("observing changes nothing: the same logits to the bit, with flash att
         for (const RandomModel & model : {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}) {
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 for (const bool all_rows : {true, false}) {
-                    ContextParams params   = exact_params();
-                    params.flash           = flash;
-                    const auto     context = random_context(model, params);
-                    ForwardRequest request = whole_request(random_tokens(23, 256));
-                    request.kv             = kv;
-                    request.rows           = all_rows ? request.rows : std::vector<int32_t>{3, 22};
-                    const auto    plain    = context->forward(request).logits;
-                    const int64_t n_rows   = context->stats().n_query_rows_last;
-                    request.selection      = {{0, 1}, {3, 4}, some_regions};
-                    request.sink           = [](const TapEvent &) {};
+                    ContextParams params        = exact_params();
+                    params.flash                = flash;
+                    const auto     context      = random_context(model, params);
+                    ForwardRequest request      = whole_request(random_tokens(23, 256));
+                    request.kv                  = kv;
+                    request.rows                = all_rows ? request.rows : std::vector<int32_t>{3, 22};
+                    const auto    plain         = context->forward(request).logits;
+                    const int64_t n_rows        = context->stats().n_query_rows_last;
+                    observer(request).selection = {{0, 1}, {3, 4}, some_regions};
+                    observer(request).sink      = [](const TapEvent &) {};
                     for (int32_t il = 0; il < 3; il++) {
                         for (TapReduce reduce : all_reductions) {
-                            request.taps.push_back({Tap::pattern, il, reduce});
+                            observer(request).taps.push_back({Tap::pattern, il, reduce});
                         }
                         for (Tap tap : {Tap::attn_scores, Tap::rot_q, Tap::rot_k, Tap::v}) {
-                            request.taps.push_back({tap, il});
+                            observer(request).taps.push_back({tap, il});
                         }
                     }
                     CHECK(context->forward(request).logits == plain);
@@ -289,8 +291,8 @@ TEST_CASE("a pass that its sink ends forgets what it half stored") {
     const auto whole   = context->forward(whole_request(tokens)).logits;
     context->forward(stored_part(tokens, 0, 10));
     ForwardRequest rest = stored_part(tokens, 10, 20);
-    rest.taps           = {{Tap::pattern, 1}};
-    rest.sink           = [](const TapEvent &) { fail_runtime("the disk is full"); };
+    observer(rest).taps = {{Tap::pattern, 1}};
+    observer(rest).sink = [](const TapEvent &) { fail_runtime("the disk is full"); };
     CHECK_THROWS_WITH_AS(context->forward(rest), "the disk is full", Error);
     const auto again = context->forward(stored_part(tokens, 10, 20)).logits;
     CHECK(nmse(again, {whole.begin() + 10 * context->info().n_vocab, whole.end()}) <= 1e-10);
@@ -299,10 +301,10 @@ TEST_CASE("a pass that its sink ends forgets what it half stored") {
 TEST_CASE("wrong taps and selections are named") {
     const auto context = random_context(small_model("llada"));
     const auto ask     = [&](const std::string & message, const TapPoint & point, const TapSelection & selection) {
-        ForwardRequest request = whole_request(random_tokens(5, 256));
-        request.taps           = {point};
-        request.selection      = selection;
-        request.sink           = [](const TapEvent &) {};
+        ForwardRequest request      = whole_request(random_tokens(5, 256));
+        observer(request).taps      = {point};
+        observer(request).selection = selection;
+        observer(request).sink      = [](const TapEvent &) {};
         CHECK_THROWS_WITH_AS(context->forward(request), message.c_str(), Error);
     };
     ask("layer 3 does not exist, the model has layers 0 to 2", {Tap::pattern, 3}, {});
@@ -311,6 +313,6 @@ TEST_CASE("wrong taps and selections are named") {
     ask("blocks.0.attn.hook_pattern is to be reduced to regions, but there are none",
         {Tap::pattern, 0, TapReduce::regions}, {});
     ForwardRequest request = whole_request(random_tokens(5, 256));
-    request.taps           = {{Tap::pattern, 0}};
+    observer(request).taps = {{Tap::pattern, 0}};
     CHECK_THROWS_WITH_AS(context->forward(request), "taps were asked for without a sink to take them", Error);
 }

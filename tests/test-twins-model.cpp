@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "support/hf-dir.h"
 #include "support/paths.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 #include <llama.h>
@@ -48,7 +49,7 @@ GenerateParams answer_params() {
 class Twin {
 public:
     explicit Twin(const std::string & path, int32_t n_threads = 1) : vocab_(Vocab::load(path)) {
-        ModelParams   model;
+        TestModel     model;
         ContextParams context;
         model.path        = path;
         context.n_ctx     = 512;

@@ -12,7 +12,7 @@ void check_dream(const HfJson & config) {
 } // namespace
 
 // Dream-7B, Dream-Coder, DiffuCoder: a Qwen2.5 body that attends both ways, its rows shifted by one.
-ArchMapping dream_mapping() {
+std::vector<ArchMapping> dream_mappings() {
     ArchMapping mapping;
     mapping.arch      = "dream";
     mapping.hf_names  = {"DreamModel", "DreamBaseModel", "DreamForCausalLM"};
@@ -23,7 +23,7 @@ ArchMapping dream_mapping() {
     mapping.check     = check_dream;
     mapping.tensors   = transformer_rules(Reorder::none, Reorder::none);
     append(mapping.tensors, qkv_bias_rules(Reorder::none, Reorder::none, Need::required));
-    return mapping;
+    return {mapping};
 }
 
 } // namespace buoy

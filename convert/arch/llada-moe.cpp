@@ -17,7 +17,7 @@ void check_llada_moe(const HfJson & config) {
 
 // LLaDA-MoE-7B-A1B: OLMoE's block with norms per head, attending both ways. Its code never renormalises the experts' weights. The
 // shared expert that its code knows belongs to the layer, not to its mlp; no published checkpoint has one.
-ArchMapping llada_moe_mapping() {
+std::vector<ArchMapping> llada_moe_mappings() {
     ArchMapping mapping;
     mapping.arch                 = "llada-moe";
     mapping.hf_names             = {"LLaDAMoEModelLM", "LLaDAMoEModel"};
@@ -39,7 +39,7 @@ ArchMapping llada_moe_mapping() {
                                 {"model.layers.{}.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight",
                                  Dim::embd, Dim::ff_shared, Reorder::none, Need::optional, Layers::sparse},
                             });
-    return mapping;
+    return {mapping};
 }
 
 } // namespace buoy

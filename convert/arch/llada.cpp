@@ -19,7 +19,7 @@ void check_llada(const HfJson & config) {
 } // namespace
 
 // LLaDA-8B, LLaDA-1.5: a Llama block that attends both ways. ff_proj is the gate, the block's ff_out is down.
-ArchMapping llada_mapping() {
+std::vector<ArchMapping> llada_mappings() {
     ArchMapping mapping;
     mapping.arch      = "llada";
     mapping.hf_names  = {"LLaDAModelLM", "LLaDAModel"};
@@ -47,7 +47,7 @@ ArchMapping llada_mapping() {
         {"model.transformer.blocks.{}.up_proj.weight", "blk.{}.ffn_up.weight", Dim::ff, Dim::embd},
         {"model.transformer.blocks.{}.ff_out.weight", "blk.{}.ffn_down.weight", Dim::embd, Dim::ff},
     };
-    return mapping;
+    return {mapping};
 }
 
 } // namespace buoy

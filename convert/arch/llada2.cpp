@@ -18,7 +18,7 @@ void check_llada2(const HfJson & config) {
 
 // LLaDA2.0 and 2.1: Ling 2.0's block (bailingmoe2 upstream, whose names these are) made block-causal. Its code always makes the
 // chosen experts' weights sum to one.
-ArchMapping llada2_mapping() {
+std::vector<ArchMapping> llada2_mappings() {
     ArchMapping mapping;
     mapping.arch                 = "llada2";
     mapping.hf_names             = {"LLaDA2MoeModelLM", "LLaDA2MoeModel"};
@@ -62,7 +62,7 @@ ArchMapping llada2_mapping() {
          Dim::ff_shared, none, optional, sparse},
     };
     append(mapping.tensors, expert_rules());
-    return mapping;
+    return {mapping};
 }
 
 } // namespace buoy

@@ -33,4 +33,6 @@ ArchMapping llama_mapping() {
     return mapping;
 }
 
+std::vector<ArchMapping> llama_mappings() { return {llama_mapping()}; }
+
 } // namespace buoy

@@ -25,4 +25,6 @@ ArchMapping qwen2_mapping() {
     return mapping;
 }
 
+std::vector<ArchMapping> qwen2_mappings() { return {qwen2_mapping()}; }
+
 } // namespace buoy

@@ -25,4 +25,6 @@ ArchMapping qwen3_mapping() {
     return mapping;
 }
 
+std::vector<ArchMapping> qwen3_mappings() { return {qwen3_mapping()}; }
+
 } // namespace buoy

@@ -10,8 +10,6 @@ ArchMapping qwen3moe_body() {
     return mapping;
 }
 
-} // namespace
-
 // Qwen3-30B-A3B and larger.
 ArchMapping qwen3moe_mapping() {
     ArchMapping mapping = qwen3moe_body();
@@ -30,5 +28,9 @@ ArchMapping rnd1_mapping() {
     mapping.moe.norm    = true;
     return mapping;
 }
+
+} // namespace
+
+std::vector<ArchMapping> qwen3moe_mappings() { return {qwen3moe_mapping(), rnd1_mapping()}; }
 
 } // namespace buoy

@@ -12,8 +12,6 @@ ArchMapping sdar_body() {
     return mapping;
 }
 
-} // namespace
-
 // SDAR, TraDo: Qwen3 made block-causal.
 ArchMapping sdar_mapping() {
     ArchMapping mapping = sdar_body();
@@ -31,5 +29,9 @@ ArchMapping sdar_moe_mapping() {
     append(mapping.tensors, expert_rules());
     return mapping;
 }
+
+} // namespace
+
+std::vector<ArchMapping> sdar_mappings() { return {sdar_mapping(), sdar_moe_mapping()}; }
 
 } // namespace buoy

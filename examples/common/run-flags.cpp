@@ -178,7 +178,8 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
 void settle(RunOptions & o) {
     settle_devices(o, o.model);
     settle_arithmetic(o.context);
-    o.generate.seed = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
+    o.model.n_threads = o.context.n_threads;
+    o.generate.seed   = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
     if (!o.pc_table.empty()) {
         o.generate.pc_table = buoy::load_frequency_table(o.pc_table);
     }

@@ -13,6 +13,7 @@
 struct RunOptions : DeviceOptions {
     RunOptions() { model.unpack = buoy::Unpack::automatic; }
 
+    std::string          model_path;
     buoy::ModelParams    model;
     buoy::ContextParams  context;
     buoy::GenerateParams generate; // with the seed that is used

@@ -97,7 +97,7 @@ Measurement measure_apart(const Case & one, const MeasureParams & params) {
     const int            status = wait_for(pid);
     const nlohmann::json json   = nlohmann::json::parse(text, nullptr, false);
     if (WIFSIGNALED(status) || !json.is_object()) {
-        buoy::fail_runtime("the measuring process for ", buoy::in_quotes(one.model.path), " ended early",
+        buoy::fail_runtime("the measuring process for ", buoy::in_quotes(one.model_path), " ended early",
                            WIFSIGNALED(status) ? buoy::concat(", by signal ", WTERMSIG(status)) : std::string());
     }
     if (json.contains("error")) {

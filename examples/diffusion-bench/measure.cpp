@@ -22,23 +22,25 @@ double ms_since(Clock::time_point start) {
 }
 
 // Passes everything on and keeps the time that passes take.
-class TimedEngine : public Context {
+class TimedContext : public Context {
 public:
-    explicit TimedEngine(Context & context) : context_(context) {}
+    explicit TimedContext(Context & context) : context_(context) {}
 
-    const buoy::ModelInfo & info() const override { return context_.info(); }
+    using Context::forward;
 
-    const buoy::ForwardResult & forward(const buoy::ForwardRequest & request) override {
-        const auto                  start  = Clock::now();
-        const buoy::ForwardResult & result = context_.forward(request);
+    const buoy::Model & model() const override { return context_.model(); }
+
+    const std::vector<buoy::ForwardResult> & forward(std::span<const buoy::ForwardRequest> batch) override {
+        const auto   start   = Clock::now();
+        const auto & results = context_.forward(batch);
         forward_ms_ += ms_since(start);
-        return result;
+        return results;
     }
 
-    void               kv_truncate(int32_t first) override { context_.kv_truncate(first); }
-    int32_t            n_ctx() const override { return context_.n_ctx(); }
-    buoy::ContextStats stats() const override { return context_.stats(); }
-    bool               can_edit() const override { return context_.can_edit(); }
+    void    kv_truncate(int32_t sequence, int32_t first) override { context_.kv_truncate(sequence, first); }
+    int32_t n_ctx() const override { return context_.n_ctx(); }
+    const buoy::ContextParams & params() const override { return context_.params(); }
+    buoy::ContextStats          stats() const override { return context_.stats(); }
 
     double forward_ms() const { return forward_ms_; }
 
@@ -116,10 +118,10 @@ void measure_generation(Context & context, const Case & one, const MeasureParams
         first.on_step              = [](const buoy::StepReport &, const std::vector<int32_t> &) { return false; };
         buoy::generate(context, prompt, first);
     }
-    TimedEngine timed(context);
-    int64_t     n_forward  = 0;
-    double      plain_ms   = std::numeric_limits<double>::infinity();
-    uint64_t    plain_peak = 0;
+    TimedContext timed(context);
+    int64_t      n_forward  = 0;
+    double       plain_ms   = std::numeric_limits<double>::infinity();
+    uint64_t     plain_peak = 0;
     for (int i = 0; i < params.repetitions; i++) {
         if (one.attn) {
             const buoy::Generation plain = buoy::generate(context, prompt, one.generate);
@@ -177,13 +179,15 @@ void measure_pass(Context & context, const Case & one, const MeasureParams & par
 Measurement measure(const Case & one, const MeasureParams & params) {
     Measurement         out;
     buoy::ContextParams context_params = one.context;
-    context_params.n_ctx     = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
-    context_params.n_streams = buoy::stream_count(one.generate);
+    context_params.n_ctx       = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
+    context_params.n_sequences = buoy::sequence_count(one.generate);
 
+    buoy::ModelParams model = one.model;
+    model.n_threads         = one.context.n_threads;
     settle_arithmetic(one.context);
     buoy::add_rpc_servers(one.rpc);
     const auto                           start   = Clock::now();
-    const std::unique_ptr<buoy::Context> context = buoy::load_context(one.model, context_params);
+    const std::unique_ptr<buoy::Context> context = buoy::load_context(one.model_path, model, context_params);
     out.load_ms                                  = ms_since(start);
     out.arch                                     = context->info().arch;
     out.weight_bytes                             = context->info().n_bytes;

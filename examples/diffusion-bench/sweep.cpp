@@ -110,7 +110,7 @@ const std::vector<Parameter> & parameters() {
     using Use                               = Parameter::Use;
     static const std::vector<Parameter> all = {
         {"model", "-m, --model", "FILES", "", "GGUF files to run", Use::always,
-         [](Case & one, const std::string & v) { one.model.path = buoy::find_model(v); }},
+         [](Case & one, const std::string & v) { one.model_path = buoy::find_model(v); }},
         {"ngl", layers_flag, "N", "auto", layers_help, Use::always, set_layers, layers_env},
         {"threads", "-t, --threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
         {"type_k", "-ctk, --cache-type-k", "TYPE", "f16", "type of stored keys: f32, f16, q8_0", Use::always,

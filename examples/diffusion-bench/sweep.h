@@ -14,6 +14,7 @@ struct Case {
 
     std::vector<std::string> rpc; // servers whose devices the model may use
 
+    std::string          model_path;
     buoy::ModelParams    model;
     buoy::ContextParams  context;
     buoy::GenerateParams generate;

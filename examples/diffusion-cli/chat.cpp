@@ -194,7 +194,7 @@ private:
 
 void check_can_chat(const Options & options, const buoy::Vocab & vocab) {
     if (!vocab.has_chat_template()) {
-        buoy::fail(buoy::printable(options.model.path),
+        buoy::fail(buoy::printable(options.model_path),
                    ": no chat template, so -cnv can't be used; --raw -p TEXT continues a text");
     }
 }

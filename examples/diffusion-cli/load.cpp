@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <limits>
 
-std::unique_ptr<buoy::Context> load_context(const Options & options) {
+std::unique_ptr<buoy::Context> load_context(const buoy::ModelFile & file, const Options & options) {
     Progress          progress("loading");
     buoy::ModelParams model = options.model;
     model.progress          = [&](float share) {
@@ -18,7 +18,8 @@ std::unique_ptr<buoy::Context> load_context(const Options & options) {
         return !interrupted();
     };
     try {
-        std::unique_ptr<buoy::Context> context = interrupted() ? nullptr : buoy::load_context(model, options.context);
+        std::unique_ptr<buoy::Context> context =
+            interrupted() ? nullptr : buoy::load_context(file, model, options.context);
         return interrupted() ? nullptr : std::move(context);
     } catch (const buoy::Error &) {
         if (interrupted()) {
@@ -61,7 +62,7 @@ Request make_request(const Options & options, const buoy::Vocab & vocab) {
     } else if (!options.infill) {
         request.prompt = make_prompt(options, vocab);
     } else if (vocab.mask() < 0) {
-        buoy::fail("--infill: ", buoy::printable(options.model.path),
+        buoy::fail("--infill: ", buoy::printable(options.model_path),
                    " has no mask token; only diffusion models fill gaps");
     } else {
         request.infill.emplace(vocab, vocab.mask(), read_prompt(options));
@@ -86,5 +87,5 @@ void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt) {
     if (!options.attn.edits.empty() && options.context.flash == buoy::FlashAttention::automatic) {
         options.context.flash = buoy::FlashAttention::off; // else an edited layer differs in rounding as well
     }
-    options.context.n_streams = options.logits_out.empty() ? buoy::stream_count(options.generate) : 1;
+    options.context.n_sequences = options.logits_out.empty() ? buoy::sequence_count(options.generate) : 1;
 }

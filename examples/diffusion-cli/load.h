@@ -24,7 +24,7 @@ Request make_request(const Options & options, const buoy::Vocab & vocab);
 void complete(Options & options, const buoy::Vocab & vocab, size_t n_prompt);
 
 // With a bar on a terminal. Null where Ctrl-C came first.
-std::unique_ptr<buoy::Context> load_context(const Options & options);
+std::unique_ptr<buoy::Context> load_context(const buoy::ModelFile & file, const Options & options);
 
 // Tells what is odd about the request and is done all the same.
 void warn(const Options & options, const Console & console, const buoy::ModelInfo & info, int64_t n_positions);

@@ -9,7 +9,6 @@
 #include "console.h"
 #include "decode/frequency-table.h"
 #include "decode/generation-json.h"
-#include "engine/edit-limits.h"
 #include "interrupt.h"
 #include "io/npy.h"
 #include "load.h"
@@ -30,10 +29,10 @@ namespace {
 constexpr int exit_interrupted = 130;
 
 int write_frequencies(const Options & options) {
-    if (options.model.path.empty() || options.texts.empty() || options.output.empty()) {
+    if (options.model_path.empty() || options.texts.empty() || options.output.empty()) {
         buoy::fail("tokens-freq needs -m MODEL.gguf, -f TEXT and -o TABLE.json");
     }
-    const buoy::Vocab    vocab = buoy::Vocab::load(buoy::find_model(options.model.path));
+    const buoy::Vocab    vocab = buoy::Vocab::load(buoy::find_model(options.model_path));
     buoy::FrequencyTable table;
     for (const std::string & path : options.texts) {
         if (interrupted()) {
@@ -145,12 +144,13 @@ std::string model_line(const buoy::ModelInfo & info, size_t n_prompt, int32_t n_
 }
 
 int load_and_run(Options & options, const Console & console) {
-    const auto        begin    = std::chrono::steady_clock::now();
-    const buoy::Vocab vocab    = buoy::Vocab::load(options.model.path);
-    const Request     request  = make_request(options, vocab);
-    const size_t      n_tokens = request.prompt.tokens.size();
+    const auto            begin = std::chrono::steady_clock::now();
+    const buoy::ModelFile file(options.model_path);
+    const buoy::Vocab     vocab    = file.vocab();
+    const Request         request  = make_request(options, vocab);
+    const size_t          n_tokens = request.prompt.tokens.size();
     complete(options, vocab, n_tokens);
-    const std::unique_ptr<buoy::Context> context = load_context(options);
+    const std::unique_ptr<buoy::Context> context = load_context(file, options);
     if (!context) {
         return exit_interrupted;
     }
@@ -159,7 +159,7 @@ int load_and_run(Options & options, const Console & console) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
     }
     if (!options.attn.edits.empty()) {
-        buoy::check_can_edit(*context);
+        buoy::check_can_edit(context->model());
     }
     options.context.n_ctx     = context->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;
@@ -197,14 +197,14 @@ int run(int argc, char ** argv) {
         buoy::fail(options.logits_out.empty() ? "" : "--logits-out: ",
                    "no prompt given: -p TEXT, -f FILE, --tokens IDS, or -cnv to chat");
     }
-    const bool model_given = !options.model.path.empty();
-    options.model.path     = buoy::find_model(model_given ? options.model.path : buoy::bundled_diffusion_model);
+    const bool model_given = !options.model_path.empty();
+    options.model_path     = buoy::find_model(model_given ? options.model_path : buoy::bundled_diffusion_model);
     const Console console("llama-diffusion-cli", options.verbose, options.log_file);
     options.model.log = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
     if (!model_given) {
         console.log(buoy::LogLevel::notice,
                     buoy::concat("no model given (-m), running the bundled ", buoy::bundled_diffusion_model, ": ",
-                                 buoy::printable(options.model.path)));
+                                 buoy::printable(options.model_path)));
     }
     return load_and_run(options, console);
 }

@@ -11,7 +11,7 @@ void add_input_flags(FlagTable & table, Options & o) {
         if (text.empty()) {
             buoy::fail(flag, " is empty, expected a GGUF file or a bundled model's name");
         }
-        o.model.path = text;
+        o.model_path = text;
     };
     table.group("Input");
     table
@@ -54,7 +54,7 @@ void add_output_flags(FlagTable & table, Options & o, Asked & asked) {
 
 void add_freq_flags(FlagTable & table, Options & o, Asked & asked) {
     table.group("tokens-freq");
-    table.text("-m, --model", "FILE", o.model.path, "GGUF file whose tokenizer counts").with_env("LLAMA_ARG_MODEL");
+    table.text("-m, --model", "FILE", o.model_path, "GGUF file whose tokenizer counts").with_env("LLAMA_ARG_MODEL");
     table.texts("-f, --file", "FILE...", o.texts, 1 << 20, "plain text files");
     table.text("-o, --output", "FILE", o.output, "JSON file to write");
     table.toggle("--force", o.force, true, "replace the output if it exists");

@@ -77,7 +77,7 @@ Prompt make_prompt(const Options & options, const buoy::Vocab & vocab) {
         return {vocab.encode_chat(messages, true), messages};
     }
     if (!options.system.empty()) {
-        buoy::fail("-sys needs a chat template, which ", buoy::printable(options.model.path), " does not have");
+        buoy::fail("-sys needs a chat template, which ", buoy::printable(options.model_path), " does not have");
     }
     return {vocab.encode(text, true, false), {}};
 }

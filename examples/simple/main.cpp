@@ -12,12 +12,10 @@ int main(int argc, char ** argv) try {
     if (argc != 3) {
         buoy::fail("usage: llama-simple MODEL.gguf PROMPT");
     }
-    buoy::ModelParams model;
-    model.path = argv[1];
-
-    const buoy::Vocab vocab   = buoy::Vocab::load(model.path);
-    const auto        context = buoy::load_context(model, {});
-    const auto        prompt =
+    const auto          model   = buoy::load_model(buoy::ModelFile(argv[1]), {});
+    const auto          context = model->make_context({});
+    const buoy::Vocab & vocab   = model->vocab();
+    const auto          prompt =
         vocab.has_chat_template() ? vocab.encode_chat({{"user", argv[2]}}, true) : vocab.encode(argv[2], true, false);
 
     buoy::GenerateParams params;

@@ -6,25 +6,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-// Letters: T tokens computed, K keys attended to, R rows asked for, V vocabulary, E width, H heads, D head dimension, S streams.
+// Letters: T tokens computed, K keys attended to, R rows asked for, V vocabulary, E width, H heads, D head dimension.
 
 namespace buoy {
-
-enum class FlashAttention { off, on, automatic };
-
-enum class KvType { f32, f16, q8_0 };
-
-struct ContextParams {
-    int32_t        n_ctx     = 0; // positions of the K/V store; -1: the model's training length; 0: that, at most 4096
-    int32_t        n_streams = 1; // sequences computed side by side (2 for classifier-free guidance)
-    int32_t        n_threads = 0; // 0: one per core
-    FlashAttention flash     = FlashAttention::automatic;
-    KvType         type_k    = KvType::f16;
-    KvType         type_v    = KvType::f16;
-};
 
 // Activations that can be observed, named after TransformerLens. Shapes are outermost dimension first.
 enum class Tap {
@@ -51,9 +40,7 @@ struct TapPoint {
     int32_t   layer;
     TapReduce reduce = TapReduce::none; // of a pattern; the other taps come as they are
 
-    bool operator==(const TapPoint & other) const {
-        return tap == other.tap && layer == other.layer && reduce == other.reduce;
-    }
+    bool operator==(const TapPoint & other) const = default;
 };
 
 // The part of patterns and scores that taps are about; other taps come whole. Empty: all of it.
@@ -63,8 +50,17 @@ struct TapSelection {
     std::vector<std::vector<int32_t>> regions; // positions of each region, for TapReduce::regions
 };
 
-// A change of one layer's attention before its softmax, in every stream: bias is added to the scaled scores of these keys,
-// -inf drops them. Several for the same place add up. A query left without any key is an error. Taps show what was edited.
+// One observed activation. The data lives until the sink returns.
+struct TapEvent {
+    TapPoint               point;
+    std::array<int64_t, 3> shape{}; // outermost first; resid_post is [1, T, E]
+    const float *          data = nullptr;
+};
+
+using TapSink = std::function<void(const TapEvent &)>;
+
+// A change of one layer's attention before its softmax: bias is added to the scaled scores of these keys, -inf drops them. Several
+// for the same place add up. A query left without any key is an error. Taps show what was edited.
 struct AttentionEdit {
     int32_t              layer = 0;
     std::vector<int32_t> heads;   // empty: all
@@ -74,20 +70,36 @@ struct AttentionEdit {
 };
 
 // What a layer would attend to without its edits, and the edits that follow from it.
-// received [H, K]: the mean over query rows of the unedited pattern's columns, K columns for the key positions given. It is
-// the first stream's; the edits are for all.
+// received [H, K]: the mean over query rows of the unedited pattern's columns, K columns for the key positions given.
 using EditProbe = std::function<std::vector<AttentionEdit>(int32_t layer, const std::vector<int32_t> & key_positions,
                                                            const float * received)>;
 
-// One observed activation of one stream. The data lives until the sink returns.
-struct TapEvent {
-    TapPoint               point;
-    int32_t                stream = 0;
-    std::array<int64_t, 3> shape{}; // outermost first; resid_post is [1, T, E]
-    const float *          data = nullptr;
+// Told of every edit of a pass that changes something, whoever asked for it, before the layer's softmax.
+using EditSink = std::function<void(const AttentionEdit &)>;
+
+// What reaches a weight: x [n_rows, n_cols], and for the matrices of experts which of them each row goes through.
+struct ProductEvent {
+    const char *             weight   = nullptr; // its name in the file
+    int64_t                  n_rows   = 0;
+    int64_t                  n_cols   = 0;
+    int64_t                  n_expert = 0; // 0: one matrix for all rows
+    const float *            x        = nullptr;
+    std::span<const int32_t> experts; // [n_rows], for each row its expert
 };
 
-using TapSink = std::function<void(const TapEvent &)>;
+using ProductSink = std::function<void(const ProductEvent &)>;
+
+// Somebody who looks at one sequence of one pass, or changes what it attends to. Several work side by side: each gets what it asked
+// for, edits add up. Nobody there costs nothing, and looking changes no result.
+struct Observer {
+    std::vector<TapPoint> taps;
+    TapSelection          selection;
+    TapSink               sink;
+    std::vector<int32_t>  probed; // layers whose edits are found while the pass runs
+    EditProbe             probe;
+    EditSink              edited;
+    ProductSink           products;
+};
 
 enum class OutputKind { none, logits, summary };
 
@@ -96,22 +108,31 @@ enum class KvUse {
     store, // write the given tokens' K/V at their positions, attend to every position stored so far that the attention kind allows
 };
 
-struct ForwardRequest {
-    std::vector<int32_t> tokens;    // [S, T]
-    std::vector<int32_t> positions; // [T], the same in every stream, strictly increasing; empty: 0 … T-1
-    std::vector<int32_t> rows;      // [R], indices into 0 … T-1, the rows whose output is wanted
-    OutputKind           output       = OutputKind::logits;
-    KvUse                kv           = KvUse::none;
-    int32_t              block_length = 0; // > 0: of block-causal attention, instead of the model's own
-    // > 0 with two streams: what comes out is un + (w + 1)(cond − un) of the second and the first, one row for both
-    float                 cfg_scale = 0.0f;
-    std::vector<TapPoint> taps; // empty: nothing is observed and nothing is paid for it
-    TapSelection          selection;
-    TapSink               sink;
+// Classifier-free guidance: what comes out is un + (scale + 1)(cond − un) of this sequence and another one of the same pass, which has
+// as many rows, and no output of its own. Edits are for both.
+struct Guidance {
+    size_t unconditional = 0; // index in the batch
+    float  scale         = 0.0f;
 
-    std::vector<AttentionEdit> edits;  // known before the pass
-    std::vector<int32_t>       probed; // layers whose edits are found while the pass runs
-    EditProbe                  probe;
+    bool operator==(const Guidance & other) const = default;
+};
+
+// One sequence of a pass.
+struct ForwardRequest {
+    int32_t sequence = 0;        // of the context's, for what is stored; each one at most once in a pass with a store
+    std::vector<int32_t> tokens; // [T]
+    std::vector<int32_t> positions; // [T], strictly increasing; empty: 0 … T-1
+    std::vector<int32_t> rows;      // [R], indices into 0 … T-1, the rows whose output is wanted
+    OutputKind           output = OutputKind::logits;
+    KvUse                kv     = KvUse::none;
+
+    std::optional<AttentionKind> attention;        // instead of the model's own
+    int32_t                      block_length = 0; // > 0: of block-causal attention, instead of the model's own
+    std::vector<float>           extra;            // [T, E], what an architecture that takes it adds to the embedding
+    std::optional<Guidance>      guidance;
+
+    std::vector<AttentionEdit> edits; // known before the pass
+    std::vector<Observer>      observers;
 };
 
 // What greedy and threshold decoding need of a row, reduced on the device so that V floats never travel.
@@ -124,25 +145,19 @@ struct RowSummary {
 };
 
 struct ForwardResult {
-    std::vector<float>      logits;    // [S, R, V] for OutputKind::logits
-    std::vector<RowSummary> summaries; // [S, R] for OutputKind::summary
+    std::vector<float>      logits;    // [R, V] for OutputKind::logits
+    std::vector<RowSummary> summaries; // [R] for OutputKind::summary
 };
 
-// Counters since the engine was made; tests use them to see what was not computed.
+// Counters since the context was made; tests use them to see what was not computed.
 struct ContextStats {
     int64_t n_forward         = 0;
     int64_t n_graph_build     = 0; // forwards that could not reuse the previous graph
-    int64_t n_tokens          = 0; // tokens computed, all streams
+    int64_t n_tokens          = 0; // tokens computed, of all sequences
     int64_t n_head_rows       = 0; // rows that went through the LM head
     int64_t n_query_rows_last = 0; // rows that went through the last layer's query side
     size_t  compute_bytes     = 0; // size of the compute buffers
     size_t  kv_bytes          = 0; // size of the K/V store
-};
-
-struct PlacedWeight {
-    std::string name; // as the file has it; a matrix that is used in two ways may be there twice
-    std::string device;
-    size_t      n_bytes = 0;
 };
 
 // Nodes of a graph, one after the other, that a device computes before anything has to be copied.
@@ -151,25 +166,30 @@ struct GraphSplit {
     int32_t     n_nodes = 0;
 };
 
+// What runs a model: K/V, graphs, threads. Several on one model work independently of each other, also at the same time.
 class Context {
 public:
     virtual ~Context() = default;
 
-    virtual const ModelInfo & info() const = 0;
+    virtual const Model & model() const = 0;
 
-    // The result stays valid until the next call.
-    virtual const ForwardResult & forward(const ForwardRequest & request) = 0;
+    const ModelInfo & info() const { return model().info(); }
 
-    // Forgets the stored K/V of every position >= first.
-    virtual void kv_truncate(int32_t first) = 0;
+    // Computes the sequences in one pass, each as if it were alone. Results stay valid until the next call.
+    virtual const std::vector<ForwardResult> & forward(std::span<const ForwardRequest> batch) = 0;
+    const ForwardResult &                      forward(const ForwardRequest & request) {
+                             return forward(std::span<const ForwardRequest>(&request, 1))[0];
+    }
 
-    // Positions the store can hold.
+    // Forgets the stored K/V of every position >= first of a sequence.
+    virtual void kv_truncate(int32_t sequence, int32_t first) = 0;
+
+    // Positions the store can hold, of each sequence.
     virtual int32_t n_ctx() const = 0;
 
-    virtual ContextStats stats() const = 0;
+    virtual const ContextParams & params() const = 0; // as given
 
-    // Is AttentionEdit something this engine does?
-    virtual bool can_edit() const = 0;
+    virtual ContextStats stats() const = 0;
 
     // Where the weights ended up; libllama's are known once a pass has used them.
     virtual std::vector<PlacedWeight> placed_weights() const { return {}; }
@@ -178,10 +198,7 @@ public:
     virtual std::vector<GraphSplit> graph_splits() const { return {}; }
 };
 
-// Our engine where it knows the architecture, libllama's otherwise.
-std::unique_ptr<Context> load_context(const ModelParams & model, const ContextParams & params);
-
-// The second engine: any architecture libllama knows, full or causal attention only, one stream.
-std::unique_ptr<Context> load_llama_context(const ModelParams & model, const ContextParams & params);
+// A model for one context.
+std::unique_ptr<Context> load_context(const ModelFile & file, const ModelParams & model, const ContextParams & params);
 
 } // namespace buoy

@@ -77,7 +77,7 @@ struct GenerateParams {
     std::optional<float> eps; // Dream's timesteps, from 1 down to eps, over everything; with a cache over each block
     std::optional<Algorithm>      algorithm;
     float                         alg_temp  = 0.0f; // > 0: positions are drawn from softmax(score / alg_temp)
-    float                         cfg_scale = 0.0f; // > 0: classifier-free guidance; the engine needs two streams
+    float                         cfg_scale = 0.0f; // > 0: classifier-free guidance; the context needs two sequences
     std::optional<float>          threshold;        // write every position at least that sure, and one at least
     std::optional<float>          factor;           // write the n surest while (n + 1)(1 − c_n) < factor
     float                         eb_gamma  = 0.01f;
@@ -113,8 +113,8 @@ struct Generation {
     bool   stopped   = false; // by a callback
 };
 
-// Streams the engine must have for these settings.
-int32_t stream_count(const GenerateParams & params);
+// Sequences the context must have for these settings.
+int32_t sequence_count(const GenerateParams & params);
 
 // Throws Error where settings are out of range or contradict each other; with a model, also where it can't do what they ask.
 // generate() checks the same.

@@ -1,8 +1,10 @@
 #pragma once
 
 #include "buoy/log.h"
+#include "buoy/vocab.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -60,11 +62,11 @@ struct TensorOverride {
 };
 
 struct ModelParams {
-    std::string path;
-    bool        use_mmap    = true;
-    bool        use_repack  = true; // the CPU backend's interleaved weight layouts, where they help
-    bool        use_kernels = true; // our own CPU matrix products and attention, where they help
-    Unpack      unpack      = Unpack::off;
+    bool    use_mmap    = true;
+    bool    use_repack  = true; // the CPU backend's interleaved weight layouts, where they help
+    bool    use_kernels = true; // our own CPU matrix products and attention, where they help
+    Unpack  unpack      = Unpack::off;
+    int32_t n_threads   = 0; // for what is converted while loading; 0: one per core
 
     // what goes to a GPU, or to another machine's device
     int32_t                     n_gpu_layers = -1; // layers, counted from the last; -1: as many as fit
@@ -77,5 +79,68 @@ struct ModelParams {
     LogCallback      log;
     ProgressCallback progress;
 };
+
+enum class FlashAttention { off, on, automatic };
+
+enum class KvType { f32, f16, q8_0 };
+
+struct ContextParams {
+    int32_t n_ctx       = 0; // positions of each sequence's K/V; -1: the model's training length; 0: that, at most 4096
+    int32_t n_sequences = 1; // that have K/V of their own (two for classifier-free guidance)
+    int32_t n_threads   = 0; // 0: one per core
+    FlashAttention flash  = FlashAttention::automatic;
+    KvType         type_k = KvType::f16;
+    KvType         type_v = KvType::f16;
+};
+
+struct PlacedWeight {
+    std::string name; // as the file has it; a matrix that is used in two ways may be there twice
+    std::string device;
+    size_t      n_bytes = 0;
+};
+
+class GgufFile;
+class Context;
+
+// A GGUF file, opened once: its header is read and checked, its weights are not touched yet.
+class ModelFile {
+public:
+    ModelFile(const std::string & path); // NOLINT: a path is a file
+
+    const std::string & path() const { return path_; }
+    const GgufFile &    gguf() const { return *file_; }
+    Vocab               vocab() const; // its tokenizer and chat template
+
+private:
+    std::string                     path_;
+    std::shared_ptr<const GgufFile> file_;
+};
+
+// Weights and vocabulary: read-only, shared by any number of contexts in any number of threads.
+class Model : public std::enable_shared_from_this<Model> {
+public:
+    virtual ~Model() = default;
+
+    virtual const ModelInfo & info() const = 0;
+
+    virtual const Vocab & vocab() const = 0; // read from the file when it is first asked for
+
+    // Is AttentionEdit something its contexts do?
+    virtual bool can_edit() const = 0;
+
+    virtual std::unique_ptr<Context> make_context(const ContextParams & params) const = 0;
+};
+
+// An error where the model's contexts edit nothing, known before a pass that has edits.
+void check_can_edit(const Model & model);
+
+// By our own graphs where we know the architecture, by libllama's otherwise. planned: the context that is meant to run it, which decides
+// what fits on a device.
+std::shared_ptr<const Model> load_model(const ModelFile & file, const ModelParams & params,
+                                        const ContextParams & planned = {});
+
+// By libllama: any architecture it knows, full or causal attention only, one sequence at a time.
+std::shared_ptr<const Model> load_llama_model(const ModelFile & file, const ModelParams & params,
+                                              const ContextParams & planned = {});
 
 } // namespace buoy

@@ -7,6 +7,8 @@
 
 namespace buoy {
 
+class GgufFile;
+
 struct ChatMessage {
     std::string role; // system, user, assistant
     std::string content;
@@ -16,6 +18,7 @@ struct ChatMessage {
 class Vocab {
 public:
     static Vocab load(const std::string & gguf_path);
+    static Vocab load(const GgufFile & file);
 
     int32_t size() const;
 

@@ -1,13 +1,45 @@
 // Fast-dLLM v2 (arXiv 2509.26328): Qwen2.5's block made block-causal; row i still predicts token i + 1.
 
-#include "arch/arch.h"
-#include "graph/blocks.h"
-#include "model/loader.h"
+#include "arch/blocks.h"
 
 namespace buoy {
 
-const Arch arch_fast_dllm_v2 = {"fast-dllm-v2",    {RopeKind::neox, AttentionKind::block_causal, true, 32, 8},
-                                load_dense_layer,  attention_keys,
-                                attention_queries, swiglu_ffn};
+namespace {
+
+void layer(WeightSource & source, const HParams & hp, int32_t il, LayerWeights & w) {
+    source.attention(il, hp, w, {.bias = Presence::usual});
+    source.swiglu(il, hp, w);
+}
+
+ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
+    const LayerWeights & w = g.layer(il);
+
+    g.keys_values(il, x, [&](ggml_tensor * all) {
+        ggml_tensor * h = g.rms_norm(all, w.attn_norm);  // [E, n]
+        ggml_tensor * k = g.heads(il, g.linear(w.k, h)); // [D, Hkv, n]
+        return KeysValues{g.rope(il, k), g.heads(il, g.linear(w.v, h))};
+    });
+    return g.rows_needed(il, x, [&](ggml_tensor * rows) {
+        ggml_tensor * h = g.rms_norm(rows, w.attn_norm);                              // [E, n]
+        ggml_tensor * q = g.heads(il, g.linear(w.q, h));                              // [D, H, n]
+        ggml_tensor * a = g.add(rows, g.linear(w.o, g.attention(il, g.rope(il, q)))); // [E, n]
+        return g.add(a, swiglu_ffn(g, w, a));
+    });
+}
+
+} // namespace
+
+extern const Arch arch_fast_dllm_v2;
+
+const Arch arch_fast_dllm_v2 = {
+    .model = {.name   = "fast-dllm-v2",
+              .traits = {.rope             = RopeKind::neox,
+                         .attention        = AttentionKind::block_causal,
+                         .shift            = true,
+                         .block_length     = 32,
+                         .sub_block_length = 8},
+              .layer  = layer},
+    .graph = {.block = block},
+};
 
 } // namespace buoy

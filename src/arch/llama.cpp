@@ -1,21 +1,43 @@
 // Llama 1 to 3, Mistral and what else has their block: the autoregressive side of the comparison.
 
-#include "arch/arch.h"
-#include "graph/blocks.h"
-#include "model/loader.h"
+#include "arch/blocks.h"
 
 namespace buoy {
 
 namespace {
 
-void load_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
-    load_dense_layer(loader, hp, il, layer);
-    layer.rope_factors = loader.optional("rope_freqs.weight", {hp.rope.n_dims / 2}, WeightUse::rope, il);
+void layer(WeightSource & source, const HParams & hp, int32_t il, LayerWeights & w) {
+    source.attention(il, hp, w);
+    source.swiglu(il, hp, w);
+    w.rope_factors =
+        source.get({"rope_freqs.weight", {hp.layer(il).rope.n_dims / 2}, WeightUse::rope, Presence::optional, il});
+}
+
+ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
+    const LayerWeights & w = g.layer(il);
+
+    g.keys_values(il, x, [&](ggml_tensor * all) {
+        ggml_tensor * h = g.rms_norm(all, w.attn_norm);  // [E, n]
+        ggml_tensor * k = g.heads(il, g.linear(w.k, h)); // [D, Hkv, n]
+        return KeysValues{g.rope(il, k), g.heads(il, g.linear(w.v, h))};
+    });
+    return g.rows_needed(il, x, [&](ggml_tensor * rows) {
+        ggml_tensor * h = g.rms_norm(rows, w.attn_norm);                              // [E, n]
+        ggml_tensor * q = g.heads(il, g.linear(w.q, h));                              // [D, H, n]
+        ggml_tensor * a = g.add(rows, g.linear(w.o, g.attention(il, g.rope(il, q)))); // [E, n]
+        return g.add(a, swiglu_ffn(g, w, a));
+    });
 }
 
 } // namespace
 
+extern const Arch arch_llama;
+
 const Arch arch_llama = {
-    "llama", {RopeKind::norm, AttentionKind::causal, true}, load_layer, attention_keys, attention_queries, swiglu_ffn};
+    .model = {.name   = "llama",
+              .traits = {.rope = RopeKind::norm, .attention = AttentionKind::causal, .shift = true},
+              .layer  = layer},
+    .graph = {.block = block},
+};
 
 } // namespace buoy

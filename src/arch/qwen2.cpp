@@ -1,13 +1,41 @@
 // Qwen2 and Qwen2.5: Llama's block with a bias on Q, K and V, and RoPE over the two halves of a head.
 
-#include "arch/arch.h"
-#include "graph/blocks.h"
-#include "model/loader.h"
+#include "arch/blocks.h"
 
 namespace buoy {
 
-const Arch arch_qwen2 = {"qwen2",           {RopeKind::neox, AttentionKind::causal, true},
-                         load_dense_layer,  attention_keys,
-                         attention_queries, swiglu_ffn};
+namespace {
+
+void layer(WeightSource & source, const HParams & hp, int32_t il, LayerWeights & w) {
+    source.attention(il, hp, w, {.bias = Presence::usual});
+    source.swiglu(il, hp, w);
+}
+
+ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
+    const LayerWeights & w = g.layer(il);
+
+    g.keys_values(il, x, [&](ggml_tensor * all) {
+        ggml_tensor * h = g.rms_norm(all, w.attn_norm);  // [E, n]
+        ggml_tensor * k = g.heads(il, g.linear(w.k, h)); // [D, Hkv, n]
+        return KeysValues{g.rope(il, k), g.heads(il, g.linear(w.v, h))};
+    });
+    return g.rows_needed(il, x, [&](ggml_tensor * rows) {
+        ggml_tensor * h = g.rms_norm(rows, w.attn_norm);                              // [E, n]
+        ggml_tensor * q = g.heads(il, g.linear(w.q, h));                              // [D, H, n]
+        ggml_tensor * a = g.add(rows, g.linear(w.o, g.attention(il, g.rope(il, q)))); // [E, n]
+        return g.add(a, swiglu_ffn(g, w, a));
+    });
+}
+
+} // namespace
+
+extern const Arch arch_qwen2;
+
+const Arch arch_qwen2 = {
+    .model = {.name   = "qwen2",
+              .traits = {.rope = RopeKind::neox, .attention = AttentionKind::causal, .shift = true},
+              .layer  = layer},
+    .graph = {.block = block},
+};
 
 } // namespace buoy

@@ -54,70 +54,89 @@ ggml_type type_by_name(const std::string & name) {
     fail("unknown tensor type ", in_quotes(name), ", expected one of ggml's, such as f32, f16, q8_0, q4_0, q4_K");
 }
 
-std::vector<Matrix> plan(const RandomModel & m) {
-    const ggml_type type = type_by_name(m.type);
-    const int64_t   E = m.n_embd, F = m.n_ff, V = m.n_vocab, n_q = int64_t(m.head_dim) * m.n_head,
-                  n_kv = int64_t(m.head_dim) * m.n_head_kv;
+// Dimensions of a head that are rotated.
+int32_t rotated(const RandomModel & m, const ArchTraits & traits) {
+    return static_cast<int32_t>(static_cast<float>(m.head_dim) * traits.usual_rotated_share);
+}
 
-    std::vector<Matrix> all;
-    const auto          matrix = [&](const std::string & name, int64_t n_in, int64_t n_out) {
+// The numbers that the file's keys will say.
+HParams hparams_of(const RandomModel & m, const ArchTraits & traits) {
+    HParams hp;
+    hp.n_vocab = m.n_vocab;
+    hp.n_embd  = m.n_embd;
+    hp.n_layer = m.n_layer;
+    hp.n_ff    = m.n_ff;
+    LayerParams layer;
+    layer.n_head      = m.n_head;
+    layer.n_head_kv   = m.n_head_kv;
+    layer.head_dim    = m.head_dim;
+    layer.rope.n_dims = rotated(m, traits);
+    hp.layers.assign(static_cast<size_t>(m.n_layer), layer);
+    if (traits.experts) {
+        hp.experts.n_expert    = m.n_expert;
+        hp.experts.n_used      = m.n_used;
+        hp.experts.n_ff        = m.n_ff_expert;
+        hp.experts.n_ff_shared = m.n_ff_expert * traits.usual_shared;
+        hp.experts.n_dense     = traits.usual_dense_layers;
+    }
+    return hp;
+}
+
+// What an architecture declares, in its order.
+class WeightPlan : public WeightSource {
+public:
+    explicit WeightPlan(ggml_type type) : type_(type) {}
+
+    ggml_tensor * get(const WeightSpec & spec) override {
+        if (spec.presence != Presence::optional && !has(spec.name)) {
+            add(spec);
+        }
+        return nullptr;
+    }
+
+    bool has(const std::string &, Presence presence) const override { return presence == Presence::usual; }
+
+    Linear part(const std::string & base, int64_t n_in, int64_t n_rows, const Part &, int32_t layer) override {
+        get({base + ".weight", {n_in, n_rows}, WeightUse::matmul, Presence::required, layer});
+        return {};
+    }
+
+    const std::vector<Matrix> & matrices() const { return all_; }
+
+private:
+    bool has(const std::string & name) const {
+        return std::any_of(all_.begin(), all_.end(), [&](const Matrix & matrix) { return matrix.name == name; });
+    }
+
+    void add(const WeightSpec & spec) {
+        const float deviation = 1.0f / std::sqrt(static_cast<float>(spec.shape[0]));
+        const bool  is_router = spec.name.find("ffn_gate_inp") != std::string::npos; // F32, as converters write it
+        if (spec.use == WeightUse::multiply || spec.use == WeightUse::add) {
+            all_.push_back({spec.name, GGML_TYPE_F32, spec.shape, spec.use == WeightUse::multiply ? 1.0f : 0.0f, 0.1f});
+            return;
+        }
         // rows that don't fill a quantisation block stay in f16, as converters do it
-        const ggml_type fitting = n_in % ggml_blck_size(type) == 0 ? type : GGML_TYPE_F16;
-        all.push_back({name + ".weight", fitting, {n_in, n_out}, 0.0f, 1.0f / std::sqrt(static_cast<float>(n_in))});
-    };
-    const auto vector = [&](const std::string & name, int64_t n, float mean) {
-        all.push_back({name, GGML_TYPE_F32, {n}, mean, 0.1f});
-    };
-    const auto experts = [&](const std::string & name, int64_t n_in, int64_t n_out) {
-        matrix(name, n_in, n_out);
-        all.back().ne.push_back(m.n_expert);
-    };
-    const bool sparse = find_arch(m.arch)->defaults.sparse;
-    matrix("token_embd", E, V);
-    vector("output_norm.weight", E, 1.0f);
-    if (!m.tied) {
-        matrix("output", E, V);
+        const ggml_type fitting = spec.shape[0] % ggml_blck_size(type_) == 0 ? type_ : GGML_TYPE_F16;
+        all_.push_back({spec.name, is_router ? GGML_TYPE_F32 : fitting, spec.shape, 0.0f, deviation});
     }
-    for (int32_t il = 0; il < m.n_layer; il++) {
-        const std::string blk = "blk." + std::to_string(il) + ".";
-        vector(blk + "attn_norm.weight", E, 1.0f);
-        if (m.arch == "llada2") {
-            matrix(blk + "attn_qkv", E, n_q + 2 * n_kv);
-        } else {
-            matrix(blk + "attn_q", E, n_q);
-            matrix(blk + "attn_k", E, n_kv);
-            matrix(blk + "attn_v", E, n_kv);
-        }
-        matrix(blk + "attn_output", n_q, E);
-        if (m.arch == "dream" || m.arch == "qwen2" || m.arch == "fast-dllm-v2") {
-            vector(blk + "attn_q.bias", n_q, 0.0f);
-            vector(blk + "attn_k.bias", n_kv, 0.0f);
-            vector(blk + "attn_v.bias", n_kv, 0.0f);
-        }
-        if (sparse || m.arch == "qwen3" || m.arch == "sdar") {
-            vector(blk + "attn_q_norm.weight", m.head_dim, 1.0f);
-            vector(blk + "attn_k_norm.weight", m.head_dim, 1.0f);
-        }
-        vector(blk + "ffn_norm.weight", E, 1.0f);
-        if (sparse && !(m.arch == "llada2" && il == 0)) {
-            all.push_back(
-                {blk + "ffn_gate_inp.weight", GGML_TYPE_F32, {E, m.n_expert}, 0.0f, 1.0f / std::sqrt(float(E))});
-            experts(blk + "ffn_gate_exps", E, m.n_ff_expert);
-            experts(blk + "ffn_up_exps", E, m.n_ff_expert);
-            experts(blk + "ffn_down_exps", m.n_ff_expert, E);
-            if (m.arch == "llada2") {
-                vector(blk + "exp_probs_b.bias", m.n_expert, 0.0f);
-                matrix(blk + "ffn_gate_shexp", E, m.n_ff_expert);
-                matrix(blk + "ffn_up_shexp", E, m.n_ff_expert);
-                matrix(blk + "ffn_down_shexp", m.n_ff_expert, E);
-            }
-            continue;
-        }
-        matrix(blk + "ffn_gate", E, F);
-        matrix(blk + "ffn_up", E, F);
-        matrix(blk + "ffn_down", F, E);
+
+    ggml_type           type_;
+    std::vector<Matrix> all_;
+};
+
+std::vector<Matrix> plan(const RandomModel & m, const ModelRecipe & recipe) {
+    const HParams hp = hparams_of(m, recipe.traits);
+    WeightPlan    planned(type_by_name(m.type));
+    Weights       weights;
+    LayerWeights  layer;
+    load_common(planned, hp, m.tied, weights);
+    for (int32_t il = 0; il < hp.n_layer; il++) {
+        recipe.layer(planned, hp, il, layer);
     }
-    return all;
+    if (recipe.others != nullptr) {
+        recipe.others(planned, hp, weights);
+    }
+    return planned.matrices();
 }
 
 // GPT-2's alphabet for single bytes: printable ones stand for themselves, the others for characters from U+0100 on.
@@ -161,10 +180,9 @@ void set_tokenizer(GgufWriter & header, const RandomModel & m, bool diffusion) {
     }
 }
 
-GgufWriter make_header(const RandomModel & m, const std::vector<Matrix> & matrices) {
-    const auto   u32       = [](int32_t value) { return static_cast<uint32_t>(value); };
-    const Arch * arch      = find_arch(m.arch);
-    const bool   diffusion = arch->defaults.attention != AttentionKind::causal || m.block_length > 0;
+GgufWriter make_header(const RandomModel & m, const ArchTraits & traits, const std::vector<Matrix> & matrices) {
+    const auto u32       = [](int32_t value) { return static_cast<uint32_t>(value); };
+    const bool diffusion = traits.attention != AttentionKind::causal || m.block_length > 0;
 
     GgufWriter header;
     header.set("general.architecture", m.arch);
@@ -182,18 +200,24 @@ GgufWriter make_header(const RandomModel & m, const std::vector<Matrix> & matric
     header.set(m.arch + ".vocab_size", u32(m.n_vocab));
     if (diffusion) {
         header.set(m.arch + ".attention.causal", false);
-        header.set("diffusion.shift_logits", arch->defaults.attention != AttentionKind::causal && arch->defaults.shift);
+        header.set("diffusion.shift_logits", traits.attention != AttentionKind::causal && traits.shift);
     }
-    if (arch->defaults.sparse) {
+    if (traits.experts) {
         header.set(m.arch + ".expert_count", u32(m.n_expert));
         header.set(m.arch + ".expert_used_count", u32(m.n_used));
         header.set(m.arch + ".expert_feed_forward_length", u32(m.n_ff_expert));
     }
-    if (m.arch == "llada2") {
-        header.set(m.arch + ".leading_dense_block_count", u32(1));
-        header.set(m.arch + ".expert_shared_count", u32(1));
-        header.set(m.arch + ".expert_weights_scale", 2.5f);
-        header.set(m.arch + ".rope.dimension_count", u32(m.head_dim / 2));
+    if (traits.usual_dense_layers > 0) {
+        header.set(m.arch + ".leading_dense_block_count", u32(traits.usual_dense_layers));
+    }
+    if (traits.usual_shared > 0) {
+        header.set(m.arch + ".expert_shared_count", u32(traits.usual_shared));
+    }
+    if (traits.usual_expert_scale != 1.0f) {
+        header.set(m.arch + ".expert_weights_scale", traits.usual_expert_scale);
+    }
+    if (traits.usual_rotated_share != 1.0f) {
+        header.set(m.arch + ".rope.dimension_count", u32(rotated(m, traits)));
     }
     if (m.n_group > 1) {
         header.set(m.arch + ".expert_group_count", u32(m.n_group));
@@ -294,8 +318,9 @@ void write_random_model(const RandomModel & model, const std::string & path, boo
     m.head_dim    = m.head_dim > 0 ? m.head_dim : m.n_embd / m.n_head;
     m.n_ff        = m.n_ff > 0 ? m.n_ff : 3 * m.n_embd;
 
-    const std::vector<Matrix> matrices = plan(m);
-    const GgufWriter          header   = make_header(m, matrices);
+    const ModelRecipe &       recipe   = find_arch(m.arch)->model;
+    const std::vector<Matrix> matrices = plan(m, recipe);
+    const GgufWriter          header   = make_header(m, recipe.traits, matrices);
     const std::vector<char>   bytes    = header.bytes();
     PendingFile               file(path, force);
     Random                    random(m.seed);

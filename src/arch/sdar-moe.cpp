@@ -1,13 +1,46 @@
 // SDAR-30B-A3B: SDAR on Qwen3-MoE's block.
 
-#include "arch/arch.h"
-#include "graph/blocks.h"
-#include "model/loader.h"
+#include "arch/blocks.h"
 
 namespace buoy {
 
-const Arch arch_sdar_moe = {"sdar_moe",        {RopeKind::neox, AttentionKind::block_causal, false, 4, 0, false, true},
-                            load_expert_layer, attention_keys,
-                            attention_queries, expert_ffn};
+namespace {
+
+void layer(WeightSource & source, const HParams & hp, int32_t il, LayerWeights & w) {
+    source.attention(il, hp, w);
+    source.head_norms(il, hp, w);
+    source.experts(il, hp, w);
+}
+
+ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
+    const LayerWeights & w = g.layer(il);
+
+    g.keys_values(il, x, [&](ggml_tensor * all) {
+        ggml_tensor * h = g.rms_norm(all, w.attn_norm);                        // [E, n]
+        ggml_tensor * k = g.rms_norm(g.heads(il, g.linear(w.k, h)), w.k_norm); // [D, Hkv, n]
+        return KeysValues{g.rope(il, k), g.heads(il, g.linear(w.v, h))};
+    });
+    return g.rows_needed(il, x, [&](ggml_tensor * rows) {
+        ggml_tensor * h = g.rms_norm(rows, w.attn_norm);                              // [E, n]
+        ggml_tensor * q = g.rms_norm(g.heads(il, g.linear(w.q, h)), w.q_norm);        // [D, H, n]
+        ggml_tensor * a = g.add(rows, g.linear(w.o, g.attention(il, g.rope(il, q)))); // [E, n]
+        return g.add(a, expert_ffn(g, w, a));
+    });
+}
+
+} // namespace
+
+extern const Arch arch_sdar_moe;
+
+const Arch arch_sdar_moe = {
+    .model = {.name   = "sdar_moe",
+              .traits = {.rope         = RopeKind::neox,
+                         .attention    = AttentionKind::block_causal,
+                         .shift        = false,
+                         .block_length = 4,
+                         .experts      = true},
+              .layer  = layer},
+    .graph = {.block = block},
+};
 
 } // namespace buoy

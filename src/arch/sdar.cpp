@@ -1,16 +1,43 @@
 // SDAR, TraDo (arXiv 2510.06303): Qwen3's block made block-causal, row i predicts token i.
 
-#include "arch/arch.h"
-#include "graph/blocks.h"
-#include "model/loader.h"
+#include "arch/blocks.h"
 
 namespace buoy {
 
-const Arch arch_sdar = {"sdar",
-                        {RopeKind::neox, AttentionKind::block_causal, false, 4},
-                        load_normed_layer,
-                        attention_keys,
-                        attention_queries,
-                        swiglu_ffn};
+namespace {
+
+void layer(WeightSource & source, const HParams & hp, int32_t il, LayerWeights & w) {
+    source.attention(il, hp, w);
+    source.head_norms(il, hp, w);
+    source.swiglu(il, hp, w);
+}
+
+ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
+    const LayerWeights & w = g.layer(il);
+
+    g.keys_values(il, x, [&](ggml_tensor * all) {
+        ggml_tensor * h = g.rms_norm(all, w.attn_norm);                        // [E, n]
+        ggml_tensor * k = g.rms_norm(g.heads(il, g.linear(w.k, h)), w.k_norm); // [D, Hkv, n]
+        return KeysValues{g.rope(il, k), g.heads(il, g.linear(w.v, h))};
+    });
+    return g.rows_needed(il, x, [&](ggml_tensor * rows) {
+        ggml_tensor * h = g.rms_norm(rows, w.attn_norm);                              // [E, n]
+        ggml_tensor * q = g.rms_norm(g.heads(il, g.linear(w.q, h)), w.q_norm);        // [D, H, n]
+        ggml_tensor * a = g.add(rows, g.linear(w.o, g.attention(il, g.rope(il, q)))); // [E, n]
+        return g.add(a, swiglu_ffn(g, w, a));
+    });
+}
+
+} // namespace
+
+extern const Arch arch_sdar;
+
+const Arch arch_sdar = {
+    .model = {.name = "sdar",
+              .traits =
+                  {.rope = RopeKind::neox, .attention = AttentionKind::block_causal, .shift = false, .block_length = 4},
+              .layer = layer},
+    .graph = {.block = block},
+};
 
 } // namespace buoy

@@ -58,7 +58,7 @@ Generation generate_autoregressive(Context & context, const std::vector<int32_t>
     // positions in the store; the last token is computed again for its output
     const auto same   = std::mismatch(params.stored.begin(), params.stored.end(), prompt.begin(), prompt.end() - 1);
     auto       n_done = static_cast<int32_t>(same.first - params.stored.begin());
-    context.kv_truncate(n_done);
+    context.kv_truncate(0, n_done);
     for (int32_t step = 0; step < params.n_predict && !out.stopped && !out.ended; step++) {
         const auto            position = static_cast<int32_t>(tokens.size());
         const ForwardResult * result   = compute_from(context, tokens, n_done, output, step, params, out.n_forward);

@@ -3,6 +3,7 @@
 #include "buoy/error.h"
 
 #include <algorithm>
+#include <array>
 
 namespace buoy {
 
@@ -41,7 +42,10 @@ Canvas::Canvas(Context & context, const std::vector<int32_t> & prompt, const Gen
         // with a shift, the row before the first mask has to be computed, as it predicts it
         n_stored_ = std::min(n_same, traits_.shift ? std::max(first_ - 1, 0) : first_) / block_length * block_length;
     }
-    context_.kv_truncate(n_stored_);
+    context_.kv_truncate(0, n_stored_);
+    if (params.cfg_scale > 0.0f) {
+        context_.kv_truncate(1, n_stored_);
+    }
 }
 
 std::vector<int32_t> Canvas::masked(int32_t from, int32_t to) const {
@@ -72,25 +76,33 @@ ForwardRequest Canvas::make_request(int32_t from, int32_t to, KvUse kv) const {
     ForwardRequest request; // made anew: what an observer added was for one pass
     request.output       = output_;
     request.kv           = kv;
-    request.cfg_scale    = params_.cfg_scale;
     request.block_length = block_length_;
     request.tokens.assign(tokens_.begin() + from, tokens_.begin() + to);
-    if (params_.cfg_scale > 0.0f) { // second stream: what was given is hidden, what was generated stays
-        for (int32_t position = from; position < to; position++) {
-            const auto at = static_cast<size_t>(position);
-            request.tokens.push_back(given_[at] ? traits_.mask_id : tokens_[at]);
-        }
-    }
     for (int32_t position = from; position < to; position++) {
         request.positions.push_back(position);
     }
     return request;
 }
 
-void Canvas::store(int32_t from, int32_t to) {
-    context_.forward(make_request(from, to, KvUse::store));
+// Classifier-free guidance: a second sequence, in which what was given is hidden and what was generated stays.
+const ForwardResult & Canvas::forward(ForwardRequest request) {
     out_.n_forward++;
+    if (params_.cfg_scale == 0.0f) {
+        return context_.forward(request);
+    }
+    ForwardRequest hidden = request;
+    hidden.sequence       = 1;
+    hidden.edits.clear();
+    hidden.observers.clear();
+    for (size_t i = 0; i < hidden.tokens.size(); i++) {
+        hidden.tokens[i] = given_[static_cast<size_t>(hidden.positions[i])] ? traits_.mask_id : hidden.tokens[i];
+    }
+    request.guidance                         = Guidance{1, params_.cfg_scale};
+    const std::array<ForwardRequest, 2> both = {std::move(request), std::move(hidden)};
+    return context_.forward(both)[0];
 }
+
+void Canvas::store(int32_t from, int32_t to) { forward(make_request(from, to, KvUse::store)); }
 
 std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32_t from, int32_t to, KvUse kv) {
     ForwardRequest request = make_request(from, to, kv);
@@ -101,8 +113,7 @@ std::vector<Candidate> Canvas::ask(const std::vector<int32_t> & positions, int32
     if (params_.on_forward) {
         params_.on_forward(step(), request);
     }
-    const ForwardResult & result = context_.forward(request);
-    out_.n_forward++;
+    const ForwardResult & result = forward(std::move(request));
 
     std::vector<Candidate> candidates;
     if (output_ == OutputKind::logits) {

@@ -51,7 +51,8 @@ public:
 
 private:
     bool is_end(int32_t position) const; // an end token of the answer: in a gap of the prompt it is a token like others
-    ForwardRequest make_request(int32_t from, int32_t to, KvUse kv) const;
+    ForwardRequest        make_request(int32_t from, int32_t to, KvUse kv) const;
+    const ForwardResult & forward(ForwardRequest request);
 
     Context &                              context_;
     const GenerateParams &                 params_;

@@ -52,7 +52,7 @@ const char * algorithm_name(Algorithm algorithm) {
     return "unknown";
 }
 
-int32_t stream_count(const GenerateParams & params) { return params.cfg_scale > 0.0f ? 2 : 1; }
+int32_t sequence_count(const GenerateParams & params) { return params.cfg_scale > 0.0f ? 2 : 1; }
 
 Generation generate(Context & context, const std::vector<int32_t> & prompt, const GenerateParams & asked) {
     const ModelInfo & info = context.info();

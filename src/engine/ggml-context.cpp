@@ -2,9 +2,8 @@
 
 #include "base/fail.h"
 #include "base/split-work.h"
-#include "engine/context-length.h"
 #include "engine/graph-splits.h"
-#include "engine/tap-request.h"
+#include "engine/request-check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,25 +12,17 @@ namespace buoy {
 
 namespace {
 
-int32_t choose_n_threads(int32_t n_threads) {
-    constexpr int32_t n_threads_max = 512; // ggml's own limit
-    if (n_threads < 0 || n_threads > n_threads_max) {
-        fail("the number of threads is ", n_threads, ", expected 0 (one per core) to ", n_threads_max);
-    }
-    return n_threads > 0 ? n_threads : core_count();
-}
-
-bool device_has_flash(ggml_backend_dev_t device, const HParams & hp, const ContextParams & params) {
+bool device_has_flash(ggml_backend_dev_t device, const LayerParams & p, const ContextParams & params) {
     ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
-    const auto       kv_type = [](KvType type) { return type == KvType::q8_0 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16; };
-    ggml_tensor *    q       = ggml_new_tensor_3d(ctx.get(), GGML_TYPE_F32, hp.head_dim, 32, hp.n_head);
-    ggml_tensor *    k       = ggml_new_tensor_3d(ctx.get(), kv_type(params.type_k), hp.head_dim, 256, hp.n_head_kv);
-    ggml_tensor *    v       = ggml_new_tensor_3d(ctx.get(), kv_type(params.type_v), hp.head_dim, 256, hp.n_head_kv);
+    const auto       kv_type = [](KvType type) { return type == KvType::f32 ? GGML_TYPE_F16 : kv_ggml_type(type); };
+    ggml_tensor *    q       = ggml_new_tensor_3d(ctx.get(), GGML_TYPE_F32, p.head_dim, 32, p.n_head);
+    ggml_tensor *    k       = ggml_new_tensor_3d(ctx.get(), kv_type(params.type_k), p.head_dim, 256, p.n_head_kv);
+    ggml_tensor *    v       = ggml_new_tensor_3d(ctx.get(), kv_type(params.type_v), p.head_dim, 256, p.n_head_kv);
     ggml_tensor *    mask    = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F16, 256, 32);
-    return ggml_backend_dev_supports_op(device, ggml_flash_attn_ext(ctx.get(), q, k, v, mask, 1.0f, 0.0f, 0.0f));
+    return ggml_backend_dev_supports_op(device, ggml_flash_attn_ext(ctx.get(), q, k, v, mask, 1.0f, 0.0f, p.softcap));
 }
 
-std::vector<ggml_backend_dev_t> attention_devices(const Model & model) {
+std::vector<ggml_backend_dev_t> attention_devices(const LoadedModel & model) {
     std::vector<ggml_backend_dev_t> devices;
     for (int32_t il = 0; il < model.hparams().n_layer; il++) {
         devices.push_back(model.attention_device(il));
@@ -43,17 +34,12 @@ int64_t pad_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multip
 
 } // namespace
 
-GgmlContext::GgmlContext(std::unique_ptr<const Model> model, const ContextParams & params, LogCallback log)
-    : model_(std::move(model)), params_(params), log_(std::move(log)),
-      store_(model_->hparams(), attention_devices(*model_), params,
-             choose_n_ctx(params, model_->hparams().n_ctx_train, model_->info().traits.block_length)) {
-    const HParams & hp      = model_->hparams();
-    const auto &    devices = model_->placement().devices();
-    if (params.n_streams < 1) {
-        fail("the number of streams is ", params.n_streams, ", expected 1 or more");
-    }
-
-    std::vector<ggml_backend_t> handles;
+GgmlContext::GgmlContext(std::shared_ptr<const GgmlModel> model, const ContextParams & params)
+    : model_(std::move(model)), loaded_(model_->loaded()), params_(params),
+      store_(loaded_.hparams(), attention_devices(loaded_), params,
+             choose_n_ctx(params, loaded_.hparams().n_ctx_train, loaded_.info().traits.block_length)) {
+    const HParams & hp      = loaded_.hparams();
+    const auto &    devices = loaded_.placement().devices();
     for (ggml_backend_dev_t device : devices) {
         backends_.emplace_back(ggml_backend_dev_init(device, nullptr));
         if (!backends_.back()) {
@@ -62,23 +48,38 @@ GgmlContext::GgmlContext(std::unique_ptr<const Model> model, const ContextParams
         auto * set_threads = reinterpret_cast<ggml_backend_set_n_threads_t>(
             ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads"));
         if (set_threads != nullptr) {
-            set_threads(backends_.back().get(), choose_n_threads(params.n_threads));
+            set_threads(backends_.back().get(), thread_count(params.n_threads));
         }
-        handles.push_back(backends_.back().get());
     }
-    sched_.reset(ggml_backend_sched_new(handles.data(), nullptr, static_cast<int>(handles.size()),
-                                        Graph::node_limit(hp), false, false)); // what is on the CPU is computed there
+    make_scheduler(Graph::node_limit(hp, {}));
     for (int32_t il = 0; il < hp.n_layer; il++) {
-        ggml_backend_dev_t device = model_->attention_device(il);
-        const bool         can    = device_has_flash(device, hp, params);
+        ggml_backend_dev_t device = loaded_.attention_device(il);
+        const bool         can    = device_has_flash(device, hp.layer(il), params);
         if (params.flash == FlashAttention::on && !can) {
-            fail("device ", ggml_backend_dev_name(device), " has no flash attention for head dimension ", hp.head_dim,
-                 "; use -fa auto or -fa off");
+            fail("device ", ggml_backend_dev_name(device), " has no flash attention for head dimension ",
+                 hp.layer(il).head_dim, "; automatic or off works");
         }
         flash_.push_back(can && params.flash != FlashAttention::off);
     }
     // keys are padded so that a growing sequence keeps its graph for a while; GPU kernels like large tiles
     kv_pad_ = devices.size() > 1 ? 256 : 64;
+}
+
+void GgmlContext::make_scheduler(size_t n_nodes) {
+    std::vector<ggml_backend_t> handles;
+    for (const ggml_backend_ptr & backend : backends_) {
+        handles.push_back(backend.get());
+    }
+    sched_.reset(ggml_backend_sched_new(handles.data(), nullptr, static_cast<int>(handles.size()), n_nodes, false,
+                                        false)); // what is on the CPU is computed there
+    sched_nodes_ = n_nodes;
+}
+
+void GgmlContext::kv_truncate(int32_t sequence, int32_t first) {
+    if (sequence < 0 || sequence >= store_.n_sequences()) {
+        fail("sequence ", sequence, " does not exist, the context has sequences 0 to ", store_.n_sequences() - 1);
+    }
+    store_.truncate(sequence, first);
 }
 
 ContextStats GgmlContext::stats() const {
@@ -90,75 +91,87 @@ ContextStats GgmlContext::stats() const {
     return stats;
 }
 
-void GgmlContext::check(const ForwardRequest & request) const {
-    const HParams & hp = model_->hparams();
-    const size_t    S  = static_cast<size_t>(params_.n_streams);
-    if (request.tokens.empty() || request.tokens.size() % S != 0) {
-        fail("a forward pass got ", request.tokens.size(), " tokens, expected a positive multiple of the ", S,
-             " streams");
-    }
-    const size_t T = request.tokens.size() / S;
-    for (int32_t id : request.tokens) {
-        if (id < 0 || id >= hp.n_vocab) {
-            fail("token id ", id, " is outside the model's vocabulary of ", hp.n_vocab);
+void GgmlContext::begin_pass(std::span<const ForwardRequest> batch) {
+    const Traits & traits = loaded_.info().traits;
+    pass_.clear();
+    for (const ForwardRequest & request : batch) {
+        Sequence & seq   = pass_.emplace_back();
+        seq.request      = &request;
+        seq.positions    = positions_of(request);
+        seq.attention    = request.attention.value_or(traits.attention);
+        seq.block_length = request.block_length > 0 ? request.block_length : traits.block_length;
+        if (seq.attention == AttentionKind::block_causal && seq.block_length == 0) {
+            fail("block-causal attention needs a block length, the model has none");
         }
-    }
-    if (!request.positions.empty() && request.positions.size() != T) {
-        fail("a forward pass got ", request.positions.size(), " positions for ", T, " tokens");
-    }
-    int32_t previous = -1;
-    for (int32_t position : request.positions) {
-        if (position <= previous) {
-            fail("position ", position, " follows ", previous, ", expected strictly increasing positions from 0");
+        if (is_stored(seq)) {
+            seq.present.resize(static_cast<size_t>(store_.n_ctx()));
+            for (int32_t position = 0; position < store_.length(request.sequence); position++) {
+                seq.present[static_cast<size_t>(position)] = store_.is_filled(request.sequence, position);
+            }
+            for (const int32_t position : seq.positions) {
+                seq.present[static_cast<size_t>(position)] = true;
+            }
         }
-        previous = position;
+        place_edits(seq);
     }
-    const int64_t last = request.positions.empty() ? static_cast<int64_t>(T) - 1 : request.positions.back();
-    if (request.kv == KvUse::store && last >= store_.n_ctx()) {
-        fail("position ", last, " does not fit into the context of ", store_.n_ctx(), " (-c)");
-    }
-    if (request.block_length < 0) {
-        fail("the block length is ", request.block_length, ", expected 0 (the model's) or more");
-    }
-    if (request.cfg_scale > 0.0f && params_.n_streams != 2) {
-        fail("classifier-free guidance needs an engine with two streams, this one has ", params_.n_streams);
-    }
-    for (int32_t row : request.rows) {
-        if (row < 0 || static_cast<size_t>(row) >= T) {
-            fail("output row ", row, " is outside the ", T, " tokens given");
-        }
-    }
-    check_taps(request, model_->info(), T);
 }
 
-GraphKey GgmlContext::make_key(const ForwardRequest & request) {
-    GraphKey key;
-    key.n_streams = params_.n_streams;
-    key.n_tokens  = static_cast<int64_t>(request.tokens.size()) / key.n_streams;
-    key.output    = request.rows.empty() ? OutputKind::none : request.output;
-    key.n_rows    = request.output == OutputKind::none ? 0 : static_cast<int64_t>(request.rows.size());
-    key.kv        = request.kv;
-    key.cfg_scale = request.cfg_scale;
-    key.all_rows  = key.n_rows == key.n_tokens;
-    for (size_t i = 0; key.all_rows && i < request.rows.size(); i++) {
-        key.all_rows = request.rows[i] == static_cast<int32_t>(i);
+SequenceKey GgmlContext::make_key(const Sequence & seq) const {
+    const ForwardRequest & request = *seq.request;
+    SequenceKey            key;
+    key.n_tokens = static_cast<int64_t>(request.tokens.size());
+    key.output   = request.rows.empty() ? OutputKind::none : request.output;
+    key.n_rows   = request.output == OutputKind::none ? 0 : static_cast<int64_t>(request.rows.size());
+    key.kv       = request.kv;
+    key.guidance = request.guidance;
+    for (const Observer & observer : request.observers) {
+        key.observers.push_back(observer_key(observer));
     }
-    add_taps(request, key);
-    add_edits(request, key);
-    if (request.kv == KvUse::store) {
-        const int64_t length = std::max<int64_t>(store_.length(), positions_.back() + 1);
-        const auto    kind   = model_->info().traits.attention;
-        // the last block sees every block; many passes are about it, so it is worth a graph without padding
-        const bool last_block =
-            kind == AttentionKind::block_causal && positions_.front() / block_length_ == (length - 1) / block_length_;
-        const bool exact = last_block && model_->placement().cpu_only();
-        key.n_kv         = exact ? length : std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
-        // where every key exists and may be seen there is nothing to mask
-        const bool sees_all = kind == AttentionKind::full || last_block;
-        key.masked          = !(sees_all && store_.n_filled_with(positions_) == key.n_kv);
-    } else {
+    add_edits(seq, key);
+    if (!is_stored(seq)) {
         key.n_kv   = key.n_tokens;
-        key.masked = model_->info().traits.attention != AttentionKind::full;
+        key.masked = seq.attention != AttentionKind::full;
+        return key;
+    }
+    const int64_t length = std::max<int64_t>(store_.length(request.sequence), seq.positions.back() + 1);
+    // the last block sees every block; many passes are about it, so it is worth a graph without padding
+    const bool last_block = seq.attention == AttentionKind::block_causal &&
+                            seq.positions.front() / seq.block_length == (length - 1) / seq.block_length;
+    const bool exact = last_block && loaded_.placement().cpu_only();
+    key.sequence     = request.sequence;
+    key.n_kv         = exact ? length : std::min<int64_t>(pad_to(length, kv_pad_), store_.n_ctx());
+    // where every key exists and may be seen there is nothing to mask
+    const bool sees_all = seq.attention == AttentionKind::full || last_block;
+    key.masked          = !(sees_all && store_.n_filled_with(request.sequence, seq.positions) == key.n_kv);
+    return key;
+}
+
+GraphKey GgmlContext::make_key() const {
+    GraphKey key;
+    key.all_rows = true;
+    for (size_t s = 0; s < pass_.size(); s++) {
+        const ForwardRequest & request = *pass_[s].request;
+        key.sequences.push_back(make_key(pass_[s]));
+        SequenceKey & seq = key.sequences.back();
+        seq.leader        = s;
+        const bool all =
+            seq.n_rows == seq.n_tokens && std::is_sorted(request.rows.begin(), request.rows.end(), std::less_equal<>());
+        key.all_rows = key.all_rows && all;
+        key.extra    = key.extra || !request.extra.empty();
+        key.products = key.products || std::any_of(request.observers.begin(), request.observers.end(),
+                                                   [](const Observer & o) { return bool(o.products); });
+    }
+    for (size_t s = 0; s < pass_.size(); s++) {
+        const SequenceKey & guided = key.sequences[s];
+        if (guided.guidance) { // the unconditional one only serves it
+            SequenceKey & other = key.sequences[guided.guidance->unconditional];
+            other.output        = OutputKind::none;
+            other.n_rows        = guided.n_rows;
+            other.leader        = s;
+            other.edited        = guided.edited;
+            other.probed        = guided.probed;
+            other.edits_by_head = guided.edits_by_head;
+        }
     }
     return key;
 }
@@ -168,22 +181,35 @@ void GgmlContext::prepare(const GraphKey & key) {
         return;
     }
     graph_.reset();
+    awaited_.clear();
+    if (const size_t n_nodes = Graph::node_limit(loaded_.hparams(), key); n_nodes > sched_nodes_) {
+        make_scheduler(n_nodes);
+    }
     ggml_backend_sched_reset(sched_.get());
-    graph_ = std::make_unique<Graph>(*model_, key, &store_, flash_);
+    graph_ = std::make_unique<Graph>(loaded_, model_->recipe(), key, store_, flash_);
     pin_nodes();
     if (!ggml_backend_sched_alloc_graph(sched_.get(), graph_->cgraph())) {
         graph_.reset();
-        fail_runtime("out of memory: the compute buffers for ", key.n_tokens, " tokens against ", key.n_kv,
-                     " keys could not be allocated");
+        fail_runtime("out of memory: the compute buffers for ", key.n_tokens(), " tokens against ",
+                     key.sequences[0].n_kv, " keys could not be allocated");
+    }
+    for (const TapNode & node : graph_->taps()) {
+        awaited_.insert(node.ready);
+    }
+    for (const EditNode & node : graph_->edits()) {
+        awaited_.insert(node.ready);
+    }
+    for (const ProductNode & node : graph_->products()) {
+        awaited_.insert(node.ready);
     }
     stats_.n_graph_build++;
     tell_splits();
 }
 
 void GgmlContext::pin_nodes() {
-    const auto & devices = model_->placement().devices();
+    const auto & devices = loaded_.placement().devices();
     const auto   pin     = [&](int32_t layer, ggml_tensor * tensor) {
-        const auto found = std::find(devices.begin(), devices.end(), model_->attention_device(layer));
+        const auto found = std::find(devices.begin(), devices.end(), loaded_.attention_device(layer));
         ggml_backend_sched_set_tensor_backend(sched_.get(), tensor,
                                                     backends_[static_cast<size_t>(found - devices.begin())].get());
     };
@@ -201,7 +227,8 @@ std::vector<GraphSplit> GgmlContext::graph_splits() const {
 }
 
 void GgmlContext::tell_splits() {
-    if (!log_ || (model_->placement().cpu_only() && !told_.empty())) {
+    const LogCallback & log = model_->log();
+    if (!log || (loaded_.placement().cpu_only() && !told_.empty())) {
         return;
     }
     const std::vector<GraphSplit> splits = graph_splits();
@@ -210,26 +237,31 @@ void GgmlContext::tell_splits() {
         route += split.device + "\n";
     }
     if (told_.insert(route).second) {
-        log_(LogLevel::info, splits_text(splits));
+        log(LogLevel::info, splits_text(splits));
     }
 }
 
-bool GgmlContext::is_open(int32_t query, size_t column) const {
-    const bool    stored = graph_->key().kv == KvUse::store;
-    const int32_t key    = stored ? static_cast<int32_t>(column) : positions_[column];
-    if (stored && !store_.is_filled(key)) {
+bool GgmlContext::is_open(const Sequence & seq, int32_t window, int32_t query, size_t column) const {
+    const int32_t key = is_stored(seq) ? static_cast<int32_t>(column) : seq.positions[column];
+    if (is_stored(seq) && !seq.present[column]) {
         return false;
     }
-    const Traits & traits = model_->info().traits;
-    switch (traits.attention) {
+    if (window > 0 && std::abs(query - key) >= window) {
+        return false;
+    }
+    switch (seq.attention) {
         case AttentionKind::full: return true;
         case AttentionKind::causal: return key <= query;
-        case AttentionKind::block_causal: return key / block_length_ <= query / block_length_;
+        case AttentionKind::block_causal: return key / seq.block_length <= query / seq.block_length;
     }
     return false;
 }
 
-void GgmlContext::set_mask(ggml_tensor * mask, const std::vector<int32_t> & query_positions) {
+void GgmlContext::set_mask(ggml_tensor * mask, const Sequence & seq, const std::vector<int32_t> & queries,
+                           int32_t window) {
+    if (mask->buffer == nullptr) { // no layer of the graph looks at it
+        return;
+    }
     const size_t      K      = static_cast<size_t>(mask->ne[0]);
     const ggml_fp16_t open   = ggml_fp32_to_fp16(0.0f);
     const ggml_fp16_t closed = ggml_fp32_to_fp16(-INFINITY);
@@ -237,167 +269,179 @@ void GgmlContext::set_mask(ggml_tensor * mask, const std::vector<int32_t> & quer
     // rows beyond the queries fill a tile of the attention kernel; what they see does not matter
     mask_.assign(K * static_cast<size_t>(mask->ne[1]), open);
     size_t at = 0;
-    for (int32_t query : query_positions) {
+    for (int32_t query : queries) {
         for (size_t column = 0; column < K; column++) {
-            mask_[at++] = is_open(query, column) ? open : closed;
+            mask_[at++] = is_open(seq, window, query, column) ? open : closed;
         }
     }
     ggml_backend_tensor_set(mask, mask_.data(), 0, mask_.size() * sizeof(ggml_fp16_t));
 }
 
-void GgmlContext::set_inputs(const ForwardRequest & request) {
-    const GraphInputs & in       = graph_->inputs();
-    const size_t        T        = positions_.size();
-    const size_t        S        = static_cast<size_t>(params_.n_streams);
-    const auto          set_ints = [&](ggml_tensor * t) {
-        ggml_backend_tensor_set(t, ints_.data(), 0, ints_.size() * sizeof(int32_t));
+void GgmlContext::set_inputs() {
+    const GraphInputs & in  = graph_->inputs();
+    const auto          set = [](ggml_tensor * t, const auto & values) {
+        if (t != nullptr && t->buffer != nullptr) { // absent where a graph does not need it
+            ggml_backend_tensor_set(t, values.data(), 0, values.size() * sizeof(values[0]));
+        }
     };
-
-    ggml_backend_tensor_set(in.tokens, request.tokens.data(), 0, request.tokens.size() * sizeof(int32_t));
-    ints_.clear();
-    for (size_t s = 0; s < S; s++) {
-        ints_.insert(ints_.end(), positions_.begin(), positions_.end());
-    }
-    if (in.positions->buffer != nullptr) { // absent from the graph when only the embedding is needed
-        set_ints(in.positions);
-    }
-    if (in.rows != nullptr && in.rows->buffer != nullptr) {
-        ints_.clear();
-        for (size_t s = 0; s < S; s++) {
-            for (int32_t row : request.rows) {
-                ints_.push_back(static_cast<int32_t>(s * T) + row);
+    std::vector<int32_t> tokens, positions, rows, positions_rows;
+    cells_.clear();
+    floats_.clear();
+    for (size_t s = 0; s < pass_.size(); s++) {
+        const Sequence &       seq     = pass_[s];
+        const ForwardRequest & request = *seq.request;
+        const SequenceInputs & own     = in.sequences[s];
+        std::vector<int32_t>   row_positions;
+        if (graph_->key().sequences[s].n_rows > 0) {
+            for (const int32_t row : request.rows) {
+                rows.push_back(static_cast<int32_t>(tokens.size()) + row);
+                row_positions.push_back(seq.positions[static_cast<size_t>(row)]);
             }
         }
-        set_ints(in.rows);
-    }
-    std::vector<int32_t> row_positions;
-    if (in.positions_rows != nullptr) {
-        for (int32_t row : request.rows) {
-            row_positions.push_back(positions_[static_cast<size_t>(row)]);
+        tokens.insert(tokens.end(), request.tokens.begin(), request.tokens.end());
+        positions.insert(positions.end(), seq.positions.begin(), seq.positions.end());
+        positions_rows.insert(positions_rows.end(), row_positions.begin(), row_positions.end());
+        for (const int32_t position : seq.positions) {
+            cells_.push_back(is_stored(seq) ? store_.cell(request.sequence, position) : 0);
         }
-        ints_.clear();
-        for (size_t s = 0; s < S; s++) {
-            ints_.insert(ints_.end(), row_positions.begin(), row_positions.end());
+        floats_.insert(floats_.end(), request.extra.begin(), request.extra.end());
+        floats_.resize(in.extra != nullptr ? tokens.size() * static_cast<size_t>(in.extra->ne[0]) : 0);
+        for (const auto & [window, mask] : own.masks) {
+            set_mask(mask, seq, seq.positions, window);
         }
-        set_ints(in.positions_rows);
+        for (const auto & [window, mask] : own.masks_rows) {
+            set_mask(mask, seq, row_positions, window);
+        }
+        for (size_t i = 0; i < own.observers.size(); i++) {
+            set_observer_inputs(seq, request.observers[i].selection, own.observers[i]);
+        }
     }
-    if (in.cells != nullptr) {
-        cells_.assign(positions_.begin(), positions_.end());
-        ggml_backend_tensor_set(in.cells, cells_.data(), 0, cells_.size() * sizeof(int64_t));
-    }
-    if (in.mask != nullptr && in.mask->buffer != nullptr) {
-        set_mask(in.mask, positions_);
-    }
-    if (in.mask_rows != nullptr) {
-        set_mask(in.mask_rows, row_positions);
-    }
-    set_tap_inputs(request.selection);
+    set(in.tokens, tokens);
+    set(in.positions, positions);
+    set(in.rows, rows);
+    set(in.positions_rows, positions_rows);
+    set(in.cells, cells_);
+    set(in.extra, floats_);
     begin_edits();
 }
 
-const ForwardResult & GgmlContext::forward(const ForwardRequest & request) {
-    check(request);
-    positions_ = request.positions;
-    for (int32_t i = 0;
-         request.positions.empty() && i < static_cast<int32_t>(request.tokens.size()) / params_.n_streams; i++) {
-        positions_.push_back(i);
+const std::vector<ForwardResult> & GgmlContext::forward(std::span<const ForwardRequest> batch) {
+    check_requests(batch, loaded_.info(), store_.n_ctx(), store_.n_sequences());
+    begin_pass(batch);
+    const GraphKey key = make_key();
+    results_.assign(batch.size(), {});
+    const auto is_kept = [](const SequenceKey & seq) {
+        return seq.kv == KvUse::store || !seq.probed.empty() ||
+               std::any_of(seq.observers.begin(), seq.observers.end(),
+                           [](const ObserverKey & observer) { return !observer.taps.empty(); });
+    };
+    const bool any_kept = std::any_of(key.sequences.begin(), key.sequences.end(), is_kept);
+    if (key.n_rows() == 0 && !key.products && !any_kept) { // nothing would be kept
+        return results_;
     }
-    block_length_      = request.block_length > 0 ? request.block_length : model_->info().traits.block_length;
-    const GraphKey key = make_key(request);
-    if (key.n_rows == 0 && key.kv == KvUse::none && key.taps.empty() && key.probed.empty()) { // nothing would be kept
-        result_ = {};
-        return result_;
-    }
-    if (request.kv == KvUse::store) {
+    if (std::any_of(pass_.begin(), pass_.end(), [this](const Sequence & seq) { return is_stored(seq); })) {
         store_.ensure_memory();
     }
     prepare(key);
-    if (request.kv == KvUse::store) {
-        store_.fill(positions_);
-    }
-    set_inputs(request);
-    compute(request);
-    read_outputs(request);
-
-    stats_.n_forward++;
-    stats_.n_tokens += static_cast<int64_t>(request.tokens.size());
-    stats_.n_head_rows += graph_->outputs().logits != nullptr ? graph_->outputs().logits->ne[1] : 0;
-    stats_.n_query_rows_last += graph_->n_query_rows(model_->hparams().n_layer - 1);
-    return result_;
-}
-
-bool GgmlContext::on_watched(ggml_tensor * tensor, bool ask, void * self) {
-    GgmlContext & context = *static_cast<GgmlContext *>(self);
     try {
-        return context.tap_error_ ? !ask : context.watcher_(tensor, ask);
-    } catch (...) { // must not pass through ggml's C code
-        context.tap_error_ = std::current_exception();
-        return false;
+        set_inputs();
+        compute();
+    } catch (...) {
+        abandon_pass();
+        throw;
+    }
+    for (const Sequence & seq : pass_) {
+        if (is_stored(seq)) {
+            store_.fill(seq.request->sequence, seq.positions);
+        }
+    }
+    read_outputs();
+    count_pass();
+    return results_;
+}
+
+// Some layers may have written their keys and values, others not.
+void GgmlContext::abandon_pass() {
+    for (const Sequence & seq : pass_) {
+        if (is_stored(seq)) {
+            store_.truncate(seq.request->sequence, seq.positions.front());
+        }
     }
 }
 
-void GgmlContext::compute(const ForwardRequest & request) {
-    current_            = &request;
-    tap_error_          = nullptr;
-    const bool observed = !graph_->taps().empty() || !graph_->edits().empty();
-    ggml_backend_sched_set_eval_callback(sched_.get(), watcher_ ? on_watched : observed ? on_node : nullptr, this);
+void GgmlContext::compute() {
+    error_ = nullptr;
+    ggml_backend_sched_set_eval_callback(sched_.get(), awaited_.empty() ? nullptr : on_node, this);
     const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), graph_->cgraph());
-    current_                 = nullptr;
-    if (tap_error_) {
-        if (request.kv == KvUse::store) {
-            store_.truncate(positions_.front()); // only some layers have written theirs
-        }
-        std::rethrow_exception(tap_error_);
+    if (error_) {
+        std::rethrow_exception(error_);
     }
     if (status != GGML_STATUS_SUCCESS) {
         fail_runtime("the forward pass failed: ", ggml_status_to_string(status));
     }
 }
 
-void GgmlContext::read_outputs(const ForwardRequest & request) {
-    const GraphOutputs & out = graph_->outputs();
-    result_.logits.clear();
-    result_.summaries.clear();
-    if (request.output == OutputKind::logits && out.logits != nullptr) {
-        result_.logits.resize(static_cast<size_t>(ggml_nelements(out.logits)));
-        ggml_backend_tensor_get(out.logits, result_.logits.data(), 0, ggml_nbytes(out.logits));
-    } else if (request.output == OutputKind::summary && out.logits != nullptr) {
-        read_summaries();
+void GgmlContext::count_pass() {
+    stats_.n_forward++;
+    stats_.n_tokens += graph_->key().n_tokens();
+    stats_.n_head_rows += graph_->n_head_rows();
+    stats_.n_query_rows_last += graph_->n_query_rows(loaded_.hparams().n_layer - 1);
+}
+
+void GgmlContext::read_outputs() {
+    for (const GraphOutput & output : graph_->outputs()) {
+        if (graph_->key().sequences[output.first].output == OutputKind::summary) {
+            read_summaries(output);
+            continue;
+        }
+        size_t at = 0;
+        for (size_t s = output.first; s < output.last; s++) {
+            std::vector<float> & logits = results_[s].logits;
+            logits.resize(static_cast<size_t>(graph_->key().sequences[s].n_rows * output.logits->ne[0]));
+            if (!logits.empty()) {
+                ggml_backend_tensor_get(output.logits, logits.data(), at, logits.size() * sizeof(float));
+            }
+            at += logits.size() * sizeof(float);
+        }
     }
 }
 
-void GgmlContext::read_summaries() {
-    const GraphOutputs & out = graph_->outputs();
+void GgmlContext::read_summaries(const GraphOutput & out) {
+    const size_t            n = static_cast<size_t>(out.logits->ne[1]);
+    std::vector<RowSummary> all(n);
     if (out.summaries != nullptr) {
-        result_.summaries.resize(static_cast<size_t>(out.summaries->ne[1]));
-        ggml_backend_tensor_get(out.summaries, result_.summaries.data(), 0, ggml_nbytes(out.summaries));
-        return;
+        ggml_backend_tensor_get(out.summaries, all.data(), 0, ggml_nbytes(out.summaries));
+    } else {
+        const size_t         n_top = static_cast<size_t>(out.top_ids->ne[0]);
+        std::vector<int32_t> ids(n * n_top);
+        std::vector<float>   logits(n * n_top), probs(n * n_top), means(n);
+        ggml_backend_tensor_get(out.top_ids, ids.data(), 0, ggml_nbytes(out.top_ids));
+        ggml_backend_tensor_get(out.top_logits, logits.data(), 0, ggml_nbytes(out.top_logits));
+        ggml_backend_tensor_get(out.top_probs, probs.data(), 0, ggml_nbytes(out.top_probs));
+        ggml_backend_tensor_get(out.mean_logit, means.data(), 0, ggml_nbytes(out.mean_logit));
+        for (size_t i = 0; i < n; i++) {
+            const size_t a = i * n_top, b = a + n_top - 1;
+            const bool   b_wins = logits[b] > logits[a] || (logits[b] == logits[a] && ids[b] < ids[a]);
+            const size_t best   = b_wins ? b : a;
+            RowSummary & row    = all[i];
+            row.id              = ids[best];
+            row.second_id       = ids[a + b - best];
+            row.prob            = probs[best];
+            row.margin          = n_top > 1 ? probs[best] - probs[a + b - best] : 1.0f;
+            row.entropy         = std::max(0.0f, logits[best] - std::log(probs[best]) - means[i]);
+        }
     }
-    const size_t         n     = static_cast<size_t>(out.top_ids->ne[1]);
-    const size_t         n_top = static_cast<size_t>(out.top_ids->ne[0]);
-    std::vector<int32_t> ids(n * n_top);
-    std::vector<float>   logits(n * n_top), probs(n * n_top), means(n);
-    ggml_backend_tensor_get(out.top_ids, ids.data(), 0, ggml_nbytes(out.top_ids));
-    ggml_backend_tensor_get(out.top_logits, logits.data(), 0, ggml_nbytes(out.top_logits));
-    ggml_backend_tensor_get(out.top_probs, probs.data(), 0, ggml_nbytes(out.top_probs));
-    ggml_backend_tensor_get(out.mean_logit, means.data(), 0, ggml_nbytes(out.mean_logit));
-
-    result_.summaries.resize(n);
-    for (size_t i = 0; i < n; i++) {
-        const size_t a = i * n_top, b = a + n_top - 1;
-        const bool   b_wins = logits[b] > logits[a] || (logits[b] == logits[a] && ids[b] < ids[a]);
-        const size_t best   = b_wins ? b : a;
-        RowSummary & row    = result_.summaries[i];
-        row.id              = ids[best];
-        row.second_id       = ids[a + b - best];
-        row.prob            = probs[best];
-        row.margin          = n_top > 1 ? probs[best] - probs[a + b - best] : 1.0f;
-        row.entropy         = std::max(0.0f, logits[best] - std::log(probs[best]) - means[i]);
+    auto at = all.begin();
+    for (size_t s = out.first; s < out.last; s++) {
+        const auto n_rows = static_cast<std::ptrdiff_t>(graph_->key().sequences[s].n_rows);
+        results_[s].summaries.assign(at, at + n_rows);
+        at += n_rows;
     }
 }
 
-int32_t GgmlContext::n_keys() const {
-    return graph_->key().kv == KvUse::store ? store_.length() : static_cast<int32_t>(positions_.size());
+int32_t GgmlContext::n_keys(const Sequence & seq) const {
+    return is_stored(seq) ? std::max(store_.length(seq.request->sequence), seq.positions.back() + 1)
+                          : static_cast<int32_t>(seq.positions.size());
 }
 
 } // namespace buoy

@@ -2,36 +2,37 @@
 
 #include "buoy/context.h"
 #include "engine/graph-splits.h"
+#include "engine/llama-model.h"
 #include "engine/llama-taps.h"
-#include "io/gguf-file.h"
-#include "text/llama-handles.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace buoy {
 
-// Any architecture that libllama knows, through its public API. Its limits: one stream; positions without gaps; a K/V store
+// Any architecture that libllama knows, through its public API. Its limits: one sequence at a time; positions without gaps; a K/V store
 // only for causal models, filled from position 0 on, where writing a position forgets all later ones.
 class LlamaContext : public Context {
 public:
-    LlamaContext(const ModelParams & model, const ContextParams & params);
+    LlamaContext(std::shared_ptr<const LlamaModel> model, const ContextParams & params);
 
-    const ModelInfo &     info() const override { return info_; }
-    const ForwardResult & forward(const ForwardRequest & request) override;
-    void                  kv_truncate(int32_t first) override;
-    int32_t               n_ctx() const override { return n_ctx_; }
-    ContextStats          stats() const override { return stats_; }
-    bool                  can_edit() const override { return false; }
+    using Context::forward;
+
+    const Model &                      model() const override { return *model_; }
+    const std::vector<ForwardResult> & forward(std::span<const ForwardRequest> batch) override;
+    void                               kv_truncate(int32_t sequence, int32_t first) override;
+    int32_t                            n_ctx() const override { return n_ctx_; }
+    const ContextParams &              params() const override { return params_; }
+    ContextStats                       stats() const override { return stats_; }
 
     std::vector<PlacedWeight> placed_weights() const override { return nodes_.weights(); }
     std::vector<GraphSplit>   graph_splits() const override { return nodes_.splits(); }
 
 private:
-    void    load(const GgufFile & file, const ModelParams & params);
-    void    read_info(const GgufFile & file);
     void    check(const ForwardRequest & request) const;
     void    check_observable(const ForwardRequest & request) const;
+    void    run(const ForwardRequest & request, ForwardResult & result);
     void    leave_flash();
     int32_t first_position(const ForwardRequest & request) const;
 
@@ -40,17 +41,17 @@ private:
     llama_context * stored_context(int32_t first);
     static bool     on_node(ggml_tensor * node, bool ask, void * self);
     void compute(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
-    void read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n);
+    void read_rows(llama_context * context, const ForwardRequest & request, int32_t chunk_first, int32_t chunk_n,
+                   ForwardResult & result);
 
-    std::string   path_;
-    LogCallback   log_;
-    ContextParams params_;
-    LlamaModelPtr model_;
-    ModelInfo     info_;
-    LlamaTaps     taps_{false, 0};
-    NodeLog       nodes_;
-    int32_t       n_ctx_     = 0;
-    int32_t       n_threads_ = 0;
+    std::shared_ptr<const LlamaModel> model_;
+    std::string                       path_;
+    ContextParams                     params_;
+    FlashAttention                    flash_; // now
+    LlamaTaps                         taps_;
+    NodeLog                           nodes_;
+    int32_t                           n_ctx_;
+    int32_t                           n_threads_;
 
     LlamaContextPtr plain_; // for passes that neither read nor write stored K/V, made for plain_n_ tokens
     int32_t         plain_n_ = 0;
@@ -59,10 +60,10 @@ private:
 
     std::vector<int32_t> stored_tokens_; // theirs, and perhaps forgotten ones after them
 
-    std::vector<int32_t> positions_;
-    std::vector<int8_t>  wanted_; // [T], rows that need an output
-    ForwardResult        result_;
-    ContextStats         stats_;
+    std::vector<int32_t>       positions_;
+    std::vector<int8_t>        wanted_; // [T], rows that need an output
+    std::vector<ForwardResult> results_;
+    ContextStats               stats_;
 };
 
 } // namespace buoy

@@ -38,15 +38,17 @@ void check_columns(const ggml_tensor * tensor, int64_t n) {
 
 void LlamaTaps::begin(const ForwardRequest & request, int32_t position_first, int64_t n_rows, int64_t n_keys) {
     records_.clear();
-    for (const TapPoint & point : request.taps) {
-        Record * record = find(point.tap, point.layer);
-        if (record == nullptr) {
-            records_.push_back({point.tap, point.layer, {}, {}, {}, false});
-            record = &records_.back();
-        }
-        const TapReduce reduce = point.tap == Tap::pattern ? point.reduce : TapReduce::none;
-        if (std::find(record->reductions.begin(), record->reductions.end(), reduce) == record->reductions.end()) {
-            record->reductions.push_back(reduce);
+    for (size_t observer = 0; observer < request.observers.size(); observer++) {
+        for (const TapPoint & point : request.observers[observer].taps) {
+            Record * record = find(point.tap, point.layer);
+            if (record == nullptr) {
+                records_.push_back({point.tap, point.layer, {}, {}, {}, false});
+                record = &records_.back();
+            }
+            const Wish wish = {observer, point.tap == Tap::pattern ? point.reduce : TapReduce::none};
+            if (std::find(record->wishes.begin(), record->wishes.end(), wish) == record->wishes.end()) {
+                record->wishes.push_back(wish);
+            }
         }
     }
     request_        = &request;
@@ -80,19 +82,20 @@ void LlamaTaps::deliver(Record & record) {
     if (record.delivered) {
         return;
     }
-    const TapSelection & selection = request_->selection;
-    const bool           sliced    = (record.tap == Tap::pattern || record.tap == Tap::attn_scores) &&
-                        !(selection.heads.empty() && selection.rows.empty());
-    for (const TapReduce reduce : record.reductions) {
-        const TapPoint point{record.tap, record.layer, reduce};
-        if (reduce == TapReduce::none && !sliced) {
-            request_->sink({point, 0, record.shape, record.data.data()});
+    for (const Wish & wish : record.wishes) {
+        const Observer &     observer  = request_->observers[wish.observer];
+        const TapSelection & selection = observer.selection;
+        const TapPoint       point{record.tap, record.layer, wish.reduce};
+        const bool           sliced = (record.tap == Tap::pattern || record.tap == Tap::attn_scores) &&
+                            !(selection.heads.empty() && selection.rows.empty());
+        if (wish.reduce == TapReduce::none && !sliced) {
+            observer.sink({point, record.shape, record.data.data()});
             continue;
         }
         const int32_t key_first = position_first_ + static_cast<int32_t>(n_rows_ - n_keys_); // keys end where rows do
         const ReducedTap reduced =
-            reduce_tap(record.data.data(), record.shape, reduce, selection, position_first_, key_first);
-        request_->sink({point, 0, reduced.shape, reduced.data.data()});
+            reduce_tap(record.data.data(), record.shape, wish.reduce, selection, position_first_, key_first);
+        observer.sink({point, reduced.shape, reduced.data.data()});
     }
     record.delivered = true;
     record.data      = {};

@@ -31,10 +31,16 @@ public:
     static bool on_node(ggml_tensor * node, bool ask, void * self);
 
 private:
+    struct Wish {
+        size_t    observer;
+        TapReduce reduce;
+
+        bool operator==(const Wish & other) const = default;
+    };
     struct Record {
         Tap                    tap;
         int32_t                layer;
-        std::vector<TapReduce> reductions; // asked for
+        std::vector<Wish>      wishes;
         std::array<int64_t, 3> shape{};
         std::vector<float>     data; // empty until seen
         bool                   delivered = false;

@@ -1,6 +1,6 @@
 #include "engine/memory-use.h"
 
-#include "engine/context-length.h"
+#include "engine/request-check.h"
 #include "graph/kv-store.h"
 #include "io/gguf-file.h"
 
@@ -29,7 +29,7 @@ MemoryUse estimate_memory(const GgufFile & file, const std::string & arch, const
     const int64_t n_ff =
         std::max(key(".feed_forward_length", 0), key(".expert_feed_forward_length", 0) * key(".expert_used_count", 0));
     const int64_t n_ctx    = choose_n_ctx(params, static_cast<int32_t>(key(".context_length", 0)));
-    const int64_t n_tokens = n_ctx * std::max(params.n_streams, 1);
+    const int64_t n_tokens = n_ctx * std::max(params.n_sequences, 1);
     const auto *  embed    = file.find_tensor("token_embd.weight");
     const int64_t n_vocab  = embed != nullptr ? embed->ne[1] : 0;
     const auto    kv_bytes = [&](KvType type) {

@@ -1,6 +1,6 @@
 #include "engine/tap-reduce.h"
 
-#include "engine/tap-request.h"
+#include "engine/request-check.h"
 
 #include <algorithm>
 #include <numeric>

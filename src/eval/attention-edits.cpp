@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "base/printable.h"
 #include "decode/step-count.h"
-#include "engine/edit-limits.h"
 
 #include <algorithm>
 #include <limits>
@@ -126,7 +125,7 @@ std::unique_ptr<AttentionEditor> make_qa_editor(const QaCondition & condition, c
     if (condition.edits.empty()) {
         return nullptr;
     }
-    check_can_edit(context);
+    check_can_edit(context.model());
     const ModelInfo & info    = context.info();
     const auto        n_all   = static_cast<int32_t>(prompt.tokens.size()) + prompt.n_predict;
     const int64_t     n_steps = step_count_max(info, prompt.tokens, params);

@@ -11,10 +11,10 @@ AttentionWatch::AttentionWatch(Context & context, const std::vector<int32_t> & p
 
 void AttentionWatch::attach(GenerateParams & params) {
     params.on_forward = [this, next = std::move(params.on_forward)](int32_t step, ForwardRequest & request) {
+        prepare(request);
         if (next) {
             next(step, request);
         }
-        prepare(request);
     };
     params.on_step = [this, next = std::move(params.on_step)](const StepReport &           report,
                                                               const std::vector<int32_t> & tokens) {
@@ -27,7 +27,6 @@ void AttentionWatch::prepare(ForwardRequest & request) {
     const ModelInfo &          info      = context_.info();
     const std::vector<int32_t> positions = request.positions; // generate() always gives them
     const auto                 n         = static_cast<size_t>(positions.back()) + 1;
-    n_streams_                           = request.tokens.size() / positions.size();
     kv_                                  = request.kv;
     block_length_                        = request.block_length;
     seen_                                = sequence_;
@@ -44,21 +43,24 @@ void AttentionWatch::prepare(ForwardRequest & request) {
         rows_.push_back(positions[static_cast<size_t>(row)]);
     }
     looks_.assign(static_cast<size_t>(info.n_layer), {});
-    keep_edits(request, positions);
-    request.taps.clear();
+    forget_edits(positions);
+    Observer & observer = request.observers.emplace_back();
+    observer.edited     = [this, positions](AttentionEdit edit) {
+        edit.queries = edit.queries.empty() ? positions : edit.queries;
+        edits_.push_back(std::move(edit));
+    };
     if (rows.empty()) {
         return;
     }
     for (int32_t layer = 0; layer < info.n_layer; layer++) {
-        request.taps.push_back({Tap::pattern, layer, TapReduce::none});
+        observer.taps.push_back({Tap::pattern, layer, TapReduce::none});
     }
-    request.selection      = {};
-    request.selection.rows = std::move(rows);
-    request.sink           = [this](const TapEvent & event) { take(event); };
+    observer.selection.rows = std::move(rows);
+    observer.sink           = [this](const TapEvent & event) { take(event); };
 }
 
 // Edits count for the rows of their pass until a later one computes them again.
-void AttentionWatch::keep_edits(ForwardRequest & request, const std::vector<int32_t> & positions) {
+void AttentionWatch::forget_edits(const std::vector<int32_t> & positions) {
     for (AttentionEdit & edit : edits_) {
         std::vector<int32_t> left;
         std::set_difference(edit.queries.begin(), edit.queries.end(), positions.begin(), positions.end(),
@@ -68,27 +70,9 @@ void AttentionWatch::keep_edits(ForwardRequest & request, const std::vector<int3
     edits_.erase(
         std::remove_if(edits_.begin(), edits_.end(), [](const AttentionEdit & e) { return e.queries.empty(); }),
         edits_.end());
-    const auto keep = [this, positions](const std::vector<AttentionEdit> & edits) {
-        for (AttentionEdit edit : edits) {
-            edit.queries = edit.queries.empty() ? positions : edit.queries;
-            edits_.push_back(std::move(edit));
-        }
-    };
-    keep(request.edits);
-    if (request.probe) {
-        request.probe = [keep, probe = std::move(request.probe)](int32_t layer, const std::vector<int32_t> & keys,
-                                                                 const float * received) {
-            std::vector<AttentionEdit> found = probe(layer, keys, received);
-            keep(found);
-            return found;
-        };
-    }
 }
 
 void AttentionWatch::take(const TapEvent & event) {
-    if (event.stream != 0) { // guidance: the conditional branch
-        return;
-    }
     const auto          n_rows = static_cast<size_t>(event.shape[0] * event.shape[1]); // heads and rows
     const auto          K      = static_cast<size_t>(event.shape[2]);
     std::vector<Look> & looks  = looks_[static_cast<size_t>(event.point.layer)];
@@ -131,29 +115,25 @@ AttentionWatch::Finished AttentionWatch::finish(const std::vector<std::vector<in
     out.received.resize(static_cast<size_t>(info.n_layer));
     out.regions.resize(static_cast<size_t>(info.n_layer));
     ForwardRequest request;
-    for (size_t s = 0; s < n_streams_; s++) {
-        request.tokens.insert(request.tokens.end(), seen_.begin(), seen_.end());
-    }
+    Observer       observer;
+    request.tokens = seen_;
     request.positions.resize(seen_.size());
     std::iota(request.positions.begin(), request.positions.end(), 0);
-    request.output            = OutputKind::none;
-    request.kv                = kv_;
-    request.block_length      = block_length_;
-    request.edits             = edits_;
-    request.selection.regions = regions;
+    request.output             = OutputKind::none;
+    request.kv                 = kv_;
+    request.block_length       = block_length_;
+    request.edits              = edits_;
+    observer.selection.regions = regions;
     for (int32_t layer = 0; layer < info.n_layer; layer++) {
-        request.taps.push_back({Tap::pattern, layer, TapReduce::received});
+        observer.taps.push_back({Tap::pattern, layer, TapReduce::received});
         if (!regions.empty()) {
-            request.taps.push_back({Tap::pattern, layer, TapReduce::regions});
+            observer.taps.push_back({Tap::pattern, layer, TapReduce::regions});
         }
     }
-    request.sink = [&](const TapEvent & event) {
-        const auto layer = static_cast<size_t>(event.point.layer);
-        const auto H     = static_cast<size_t>(event.shape[0]);
-        const auto n     = static_cast<size_t>(event.shape[1] * event.shape[2]);
-        if (event.stream != 0) {
-            return;
-        }
+    observer.sink = [&](const TapEvent & event) {
+        const auto            layer = static_cast<size_t>(event.point.layer);
+        const auto            H     = static_cast<size_t>(event.shape[0]);
+        const auto            n     = static_cast<size_t>(event.shape[1] * event.shape[2]);
         std::vector<double> & values =
             event.point.reduce == TapReduce::received ? out.received[layer] : out.regions[layer];
         values.assign(n, 0.0);
@@ -161,8 +141,9 @@ AttentionWatch::Finished AttentionWatch::finish(const std::vector<std::vector<in
             values[i % n] += static_cast<double>(event.data[i]) / static_cast<double>(H);
         }
     };
+    request.observers.push_back(std::move(observer));
     if (kv_ == KvUse::store) {
-        context_.kv_truncate(0);
+        context_.kv_truncate(0, 0);
     }
     context_.forward(request);
     return out;

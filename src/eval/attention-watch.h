@@ -42,7 +42,7 @@ public:
 
 private:
     void prepare(ForwardRequest & request);
-    void keep_edits(ForwardRequest & request, const std::vector<int32_t> & positions);
+    void forget_edits(const std::vector<int32_t> & positions);
     void take(const TapEvent & event);
     void end_step(const StepReport & report, const std::vector<int32_t> & tokens);
 
@@ -54,7 +54,6 @@ private:
     std::vector<int32_t>           seen_; // the sequence it saw
     KvUse                          kv_           = KvUse::none;
     int32_t                        block_length_ = 0;
-    size_t                         n_streams_    = 1;
     std::vector<int32_t>           rows_;  // positions of those that may write, ascending
     std::vector<std::vector<Look>> looks_; // [L][H · rows]
 

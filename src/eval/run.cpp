@@ -5,7 +5,6 @@
 #include "base/utf8.h"
 #include "buoy/version.h"
 #include "decode/generation-json.h"
-#include "engine/edit-limits.h"
 #include "eval/attention-edits.h"
 #include "eval/hash.h"
 #include "eval/prompt.h"
@@ -81,15 +80,13 @@ bool is_edited(const QaRun & run) {
 class Answerer {
 public:
     Answerer(const QaRun & run, const QaModel & model)
-        : run_(run), name_(model.name), vocab_(Vocab::load(model.path)), params_(run.generate) {
-        ModelParams   file    = run.model;
+        : run_(run), name_(model.name), file_(model.path), vocab_(file_.vocab()), params_(run.generate) {
         ContextParams context = run.context;
-        file.path             = model.path;
-        context.n_streams     = stream_count(run.generate);
+        context.n_sequences   = sequence_count(run.generate);
         if (context.flash == FlashAttention::automatic && (is_edited(run) || run.probe)) {
             context.flash = FlashAttention::off; // else a layer that is looked at differs in rounding
         }
-        context_            = load_context(file, context);
+        context_            = load_context(file_, run.model, context);
         const Traits & kind = context_->info().traits;
         // as the paper's authors decode LLaDA: all positions at once
         if (params_.block_length == 0 && kind.attention == AttentionKind::full && !kind.shift && !params_.eps) {
@@ -100,7 +97,7 @@ public:
         }
         check_params(params_, context_->info());
         if (is_edited(run)) {
-            check_can_edit(*context_);
+            check_can_edit(context_->model());
         }
         const bool    whole_blocks = kind.attention == AttentionKind::block_causal;
         const int32_t n_block      = params_.block_length > 0 ? params_.block_length : kind.block_length;
@@ -157,6 +154,7 @@ private:
 
     const QaRun &            run_;
     std::string              name_;
+    ModelFile                file_;
     Vocab                    vocab_;
     GenerateParams           params_;
     PromptRules              rules_;

@@ -34,7 +34,7 @@ struct QaProgress {
 // Everything that a run is.
 struct QaRun {
     std::vector<QaModel>     models;
-    ModelParams              model; // but for the path
+    ModelParams              model;
     ContextParams            context;
     GenerateParams           generate;
     bool                     ignore_eos = false;

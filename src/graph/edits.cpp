@@ -1,53 +1,63 @@
 // Layers whose attention is changed before its softmax. Which keys lose or gain is written into the mask while the pass runs, so
-// that one mask serves all layers of a device, and so that a layer's own unedited pattern can decide.
+// that one mask serves many layers of a device, and so that a layer's own unedited pattern can decide.
 
 #include "graph/graph.h"
-#include "model/model.h"
 
 #include <algorithm>
 
 namespace buoy {
 
-bool GraphKey::is_edited(int32_t layer) const { return std::binary_search(edited.begin(), edited.end(), layer); }
-
-bool GraphKey::is_probed(int32_t layer) const { return std::binary_search(probed.begin(), probed.end(), layer); }
-
-ggml_tensor * Graph::edit_mask(int32_t il) {
-    const auto device = [&](int32_t layer) { return model_.attention_device(layer); };
-    for (const EditNode & node : edits_) {
-        if (device(node.layer) == device(il)) {
-            return node.mask;
-        }
+ggml_tensor * Graph::edit_mask(int32_t il, size_t sequence) {
+    const SequenceKey & seq    = key_.sequences[sequence];
+    const int64_t       H      = seq.edits_by_head ? hp_.layer(il).n_head : 1;
+    const auto          shares = [&](const EditNode & node) {
+        return node.sequence == sequence && node.mask->ne[2] == H &&
+               hp_.layer(node.layer).window == hp_.layer(il).window &&
+               model_.attention_device(node.layer) == model_.attention_device(il);
+    };
+    const auto found = std::find_if(edits_.begin(), edits_.end(), shares);
+    if (found != edits_.end()) {
+        return found->mask;
     }
-    ggml_tensor * mask =
-        ggml_new_tensor_3d(ctx_.get(), GGML_TYPE_F32, key_.n_kv, key_.n_tokens, key_.edits_by_head ? hp_.n_head : 1);
-    ggml_set_input(mask);
-    ggml_set_name(mask, "edit_mask");
-    return mask;
+    ggml_tensor * edited = ggml_new_tensor_3d(ctx_.get(), GGML_TYPE_F32, seq.n_kv, seq.n_tokens, H);
+    ggml_set_input(edited);
+    ggml_set_name(edited, "edit_mask");
+    return edited;
 }
 
-ggml_tensor * Graph::edited_pattern(int32_t il, ggml_tensor * scores) {
-    const float scale = hp_.attn_scale();
-    EditNode    node;
-    node.layer = il;
-    node.mask  = edit_mask(il);
-    node.ready = scores;
+ggml_tensor * Graph::edited_pattern(int32_t il, size_t sequence, ggml_tensor * scores, float scale) {
+    const SequenceKey & seq    = key_.sequences[sequence];
+    const bool          on_cpu = model_.attention_device(il) == model_.placement().cpu();
+    // GPUs reorder what does not depend on each other, and the mask is written once `ready` is there
+    const auto after = [&](ggml_tensor * x, ggml_tensor * ready) {
+        return on_cpu ? x : ggml_add(ctx_.get(), x, ggml_scale(ctx_.get(), ready, 0.0f));
+    };
     ggml_build_forward_expand(graph_, scores);
-    if (key_.is_probed(il)) {
-        node.received = mean_over(1, ggml_soft_max_ext(ctx_.get(), scores, rows_.mask, scale, 0.0f));
+    if (seq.leader != sequence) { // the edits of the sequence it guides
+        const EditNode & leader = *std::find_if(edits_.begin(), edits_.end(), [&](const EditNode & node) {
+            return node.sequence == seq.leader && node.layer == il;
+        });
+        ggml_tensor *    ready  = leader.received != nullptr ? leader.received : leader.ready;
+        tap_scores(il, sequence, scores, scores, scale);
+        ggml_tensor * pattern = ggml_soft_max_ext(ctx_.get(), after(scores, ready), leader.mask, scale, 0.0f);
+        pinned_.push_back({il, pattern});
+        return pattern;
+    }
+    EditNode node;
+    node.sequence        = sequence;
+    node.layer           = il;
+    node.mask            = edit_mask(il, sequence);
+    node.ready           = scores;
+    ggml_tensor * edited = scores;
+    if (seq.is_probed(il)) {
+        node.received = mean_over(1, ggml_soft_max_ext(ctx_.get(), scores, mask(il, sequence), scale, 0.0f));
         node.ready    = node.received;
         expand_last(node.received);
-    }
-    ggml_tensor * edited = scores;
-    if (node.received != nullptr && model_.attention_device(il) != model_.placement().cpu()) {
-        // GPUs reorder what does not depend on each other, and the mask is written once `received` is there
-        edited = ggml_add(ctx_.get(), scores, ggml_scale(ctx_.get(), node.received, 0.0f));
+        edited = after(scores, node.received);
     }
     node.pattern = ggml_soft_max_ext(ctx_.get(), edited, node.mask, scale, 0.0f);
     edits_.push_back(node);
-    if (key_.has_tap(Tap::attn_scores, il)) {
-        taps_.push_back({{Tap::attn_scores, il}, scores, node.ready});
-    }
+    tap_scores(il, sequence, scores, node.ready, scale);
     return node.pattern;
 }
 

@@ -28,7 +28,7 @@ void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) 
     ggml_backend_dev_memory(device, &free, &total);
     if (total > 0 && needed > total) {
         fail_runtime("out of memory: the K/V store of ", n_ctx, " positions needs ", needed >> 20, " MiB, ",
-                     ggml_backend_dev_name(device), " has ", total >> 20, "; a smaller context (-c) needs less");
+                     ggml_backend_dev_name(device), " has ", total >> 20, "; a shorter context needs less");
     }
 }
 
@@ -36,13 +36,20 @@ void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) 
 
 KvStore::KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const ContextParams & params,
                  int32_t n_ctx)
-    : head_dim_(hp.head_dim), n_head_kv_(hp.n_head_kv), n_ctx_(n_ctx), filled_(static_cast<size_t>(n_ctx), false) {
-    for (KvType type : {params.type_k, params.type_v}) {
-        if (hp.head_dim % ggml_blck_size(kv_ggml_type(type)) != 0) {
-            fail("the K/V store can't be q8_0 for this model: its head dimension ", hp.head_dim,
-                 " is not a multiple of 32");
+    : hp_(hp), n_ctx_(n_ctx) {
+    if (params.n_sequences < 1) {
+        fail("the number of sequences is ", params.n_sequences, ", expected 1 or more");
+    }
+    for (const LayerParams & layer : hp.layers) {
+        for (KvType type : {params.type_k, params.type_v}) {
+            if (layer.head_dim % ggml_blck_size(kv_ggml_type(type)) != 0) {
+                fail("the K/V store can't be q8_0 for this model: its head dimension ", layer.head_dim,
+                     " is not a multiple of 32");
+            }
         }
     }
+    sequences_.assign(static_cast<size_t>(params.n_sequences), {0, 0, std::vector<bool>(static_cast<size_t>(n_ctx))});
+    const int64_t                                n_cells = int64_t(n_ctx) * params.n_sequences;
     std::map<ggml_backend_dev_t, ggml_context *> contexts;
     for (int32_t il = 0; il < hp.n_layer; il++) {
         ggml_backend_dev_t device = devices[static_cast<size_t>(il)];
@@ -51,10 +58,8 @@ KvStore::KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & dev
             ctx = ggml_init({ggml_tensor_overhead() * static_cast<size_t>(hp.n_layer) * 2, nullptr, true});
             contexts_.emplace_back(device, ctx);
         }
-        k_.push_back(
-            ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_k), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
-        v_.push_back(
-            ggml_new_tensor_3d(ctx, kv_ggml_type(params.type_v), head_dim_ * n_head_kv_, n_ctx, params.n_streams));
+        k_.push_back(ggml_new_tensor_2d(ctx, kv_ggml_type(params.type_k), hp.layer(il).n_kv(), n_cells));
+        v_.push_back(ggml_new_tensor_2d(ctx, kv_ggml_type(params.type_v), hp.layer(il).n_kv(), n_cells));
     }
     for (const auto & [device, ctx] : contexts_) {
         check_memory(device, ctx.get(), n_ctx);
@@ -68,7 +73,7 @@ void KvStore::ensure_memory() {
             ggml_backend_alloc_ctx_tensors_from_buft(ctx.get(), ggml_backend_dev_buffer_type(device)));
         if (!buffer) {
             fail_runtime("out of memory: ", ggml_backend_dev_name(device), " can't hold the K/V store of ", n_ctx_,
-                         " positions; a smaller context (-c) needs less");
+                         " positions; a shorter context needs less");
         }
         // a masked key still takes part in 0·k, so never-written cells must hold numbers
         ggml_backend_buffer_clear(buffer.get(), 0);
@@ -76,10 +81,10 @@ void KvStore::ensure_memory() {
     }
 }
 
-int32_t KvStore::n_filled_with(const std::vector<int32_t> & positions) const {
-    int32_t n = n_filled_;
+int32_t KvStore::n_filled_with(int32_t sequence, const std::vector<int32_t> & positions) const {
+    int32_t n = of(sequence).n_filled;
     for (int32_t position : positions) {
-        n += is_filled(position) ? 0 : 1;
+        n += is_filled(sequence, position) ? 0 : 1;
     }
     return n;
 }
@@ -92,33 +97,37 @@ size_t KvStore::n_bytes() const {
     return sum;
 }
 
-void KvStore::fill(const std::vector<int32_t> & positions) {
-    n_filled_ = n_filled_with(positions);
+void KvStore::fill(int32_t sequence, const std::vector<int32_t> & positions) {
+    Sequence & seq = of(sequence);
+    seq.n_filled   = n_filled_with(sequence, positions);
     for (int32_t position : positions) {
-        filled_[static_cast<size_t>(position)] = true;
-        length_                                = std::max(length_, position + 1);
+        seq.filled[static_cast<size_t>(position)] = true;
+        seq.length                                = std::max(seq.length, position + 1);
     }
 }
 
-void KvStore::truncate(int32_t first) {
-    for (int32_t position = std::max(first, 0); position < length_; position++) {
-        n_filled_ -= is_filled(position) ? 1 : 0;
-        filled_[static_cast<size_t>(position)] = false;
+void KvStore::truncate(int32_t sequence, int32_t first) {
+    Sequence & seq = of(sequence);
+    for (int32_t position = std::max(first, 0); position < seq.length; position++) {
+        seq.n_filled -= is_filled(sequence, position) ? 1 : 0;
+        seq.filled[static_cast<size_t>(position)] = false;
     }
-    while (length_ > 0 && !filled_[static_cast<size_t>(length_ - 1)]) {
-        length_--;
+    while (seq.length > 0 && !seq.filled[static_cast<size_t>(seq.length - 1)]) {
+        seq.length--;
     }
 }
 
 ggml_tensor * KvStore::write(ggml_context * ctx, ggml_tensor * cells_of, ggml_tensor * x, ggml_tensor * cells) const {
-    const int64_t S = cells_of->ne[2];
-    x               = ggml_reshape_3d(ctx, x, head_dim_ * n_head_kv_, x->ne[2] / S, S); // [Hkv·D, T, S]
+    x = ggml_reshape_2d(ctx, x, x->ne[0] * x->ne[1], x->ne[2]); // [Hkv·D, n]
     return ggml_set_rows(ctx, cells_of, x, cells);
 }
 
-ggml_tensor * KvStore::read(ggml_context * ctx, ggml_tensor * cells_of, int64_t n_kv) const {
-    return ggml_view_4d(ctx, cells_of, head_dim_, n_kv, n_head_kv_, cells_of->ne[2], cells_of->nb[1],
-                        ggml_row_size(cells_of->type, head_dim_), cells_of->nb[2], 0);
+ggml_tensor * KvStore::read(ggml_context * ctx, int32_t il, ggml_tensor * cells_of, int32_t sequence,
+                            int64_t n_kv) const {
+    const LayerParams & p = hp_.layer(il);
+    return ggml_view_3d(ctx, cells_of, p.head_dim, n_kv, p.n_head_kv, cells_of->nb[1],
+                        ggml_row_size(cells_of->type, p.head_dim),
+                        cells_of->nb[1] * static_cast<size_t>(cell(sequence, 0)));
 }
 
 } // namespace buoy

@@ -2,7 +2,6 @@
 // are added up by weight. X experts, U used per token, G groups.
 
 #include "graph/graph.h"
-#include "model/model.h"
 
 #include <cmath>
 
@@ -28,12 +27,14 @@ ggml_tensor * Graph::choose_experts(ggml_tensor * scores) {
     return ggml_argsort_top_k(ctx, scores, p.n_used);
 }
 
-ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h) {
+ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h, ggml_tensor * router) {
     ggml_context *       ctx = ctx_.get();
     const ExpertParams & p   = hp_.experts;
     const int64_t        n   = h->ne[1];
 
-    ggml_tensor * logits = ggml_mul_mat(ctx, w.router, h); // [X, n]
+    router               = router != nullptr ? router : h;
+    ggml_tensor * logits = ggml_mul_mat(ctx, w.router, router); // [X, n]
+    watch_product(w.router, router, nullptr, logits);
     ggml_prec_set_acc(logits, GGML_PREC_F32);
     ggml_tensor * scores  = p.sigmoid ? ggml_sigmoid(ctx, logits) : ggml_soft_max(ctx, logits);
     ggml_tensor * biased  = w.select_bias != nullptr ? ggml_add(ctx, scores, w.select_bias) : scores;
@@ -48,10 +49,15 @@ ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h) {
         weights = ggml_scale(ctx, weights, p.scale);
     }
 
-    ggml_tensor * rows = ggml_reshape_3d(ctx, h, h->ne[0], 1, n); // [E, 1, n]
-    ggml_tensor * f =
-        ggml_swiglu_split(ctx, ggml_mul_mat_id(ctx, w.gate, rows, chosen), ggml_mul_mat_id(ctx, w.up, rows, chosen));
-    ggml_tensor * y = ggml_mul(ctx, ggml_mul_mat_id(ctx, w.down, f, chosen), weights); // [E, U, n]
+    ggml_tensor * rows      = ggml_reshape_3d(ctx, h, h->ne[0], 1, n); // [E, 1, n]
+    const auto    by_expert = [&](ggml_tensor * matrices, ggml_tensor * x) {
+        ggml_tensor * y = ggml_mul_mat_id(ctx, matrices, x, chosen);
+        watch_product(matrices, x, chosen, y);
+        return y;
+    };
+    ggml_tensor * gate = by_expert(w.gate, rows);
+    ggml_tensor * f    = ggml_swiglu_split(ctx, gate, by_expert(w.up, rows));
+    ggml_tensor * y    = ggml_mul(ctx, by_expert(w.down, f), weights); // [E, U, n]
 
     const auto part = [&](int64_t i) {
         return ggml_view_2d(ctx, y, y->ne[0], n, y->nb[2], y->nb[1] * static_cast<size_t>(i));

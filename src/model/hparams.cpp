@@ -38,18 +38,19 @@ int32_t read_dim(const GgufFile & file, const std::string & key) {
     return static_cast<int32_t>(file.require_int(key, 1, dim_max));
 }
 
-RopeParams read_rope(const GgufFile & file, const std::string & arch, const HParams & hp, RopeKind kind) {
+RopeParams read_rope(const GgufFile & file, const std::string & arch, int32_t head_dim, int32_t n_ctx_train,
+                     RopeKind kind) {
     const std::string key = arch + ".rope.";
 
     RopeParams rope;
     rope.kind       = kind;
-    rope.n_dims     = file.has(key + "dimension_count") ? read_dim(file, key + "dimension_count") : hp.head_dim;
+    rope.n_dims     = file.has(key + "dimension_count") ? read_dim(file, key + "dimension_count") : head_dim;
     rope.freq_base  = read_float(file, key + "freq_base", 10000.0, 1e-6);
     rope.n_ctx_orig = file.has(key + "scaling.original_context_length")
                           ? read_dim(file, key + "scaling.original_context_length")
-                          : hp.n_ctx_train;
-    if (rope.n_dims > hp.head_dim || rope.n_dims % 2 != 0) {
-        fail_key(file, key + "dimension_count", "expected an even number up to the head dimension ", hp.head_dim,
+                          : n_ctx_train;
+    if (rope.n_dims > head_dim || rope.n_dims % 2 != 0) {
+        fail_key(file, key + "dimension_count", "expected an even number up to the head dimension ", head_dim,
                  ", found ", rope.n_dims);
     }
 
@@ -78,7 +79,7 @@ RopeParams read_rope(const GgufFile & file, const std::string & arch, const HPar
 }
 
 ExpertParams read_experts(const GgufFile & file, const std::string & arch, const HParams & hp,
-                          const ArchDefaults & defaults) {
+                          const ArchTraits & arch_traits) {
     constexpr int64_t expert_max = 1 << 16;
     const std::string key        = arch + ".expert_";
     const auto        read       = [&](const char * name, int64_t min, int64_t max) {
@@ -108,8 +109,8 @@ ExpertParams read_experts(const GgufFile & file, const std::string & arch, const
     if (gating < 0 || gating > 2) {
         fail_key(file, key + "gating_func", "expected 1 (softmax) or 2 (sigmoid), found ", gating);
     }
-    experts.sigmoid = gating == 0 ? defaults.sigmoid : gating == 2;
-    experts.norm    = file.get_bool(key + "weights_norm").value_or(defaults.norm);
+    experts.sigmoid = gating == 0 ? arch_traits.expert_sigmoid : gating == 2;
+    experts.norm    = file.get_bool(key + "weights_norm").value_or(arch_traits.expert_norm);
     experts.scale   = read_float(file, key + "weights_scale", 1.0);
     experts.scale   = experts.scale == 0.0f ? 1.0f : experts.scale; // upstream's way to say none
 
@@ -161,89 +162,92 @@ int32_t read_mask_id(const GgufFile & file) {
 
 } // namespace
 
-float HParams::attn_scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
-
-HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults) {
+HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchTraits & arch_traits) {
     const std::string key = arch + ".";
 
     HParams hp;
     hp.n_embd  = read_dim(file, key + "embedding_length");
     hp.n_layer = read_dim(file, key + "block_count");
-    hp.n_head  = read_dim(file, key + "attention.head_count");
-    hp.n_head_kv =
-        file.has(key + "attention.head_count_kv") ? read_dim(file, key + "attention.head_count_kv") : hp.n_head;
+    LayerParams layer;
+    layer.n_head = read_dim(file, key + "attention.head_count");
+    layer.n_head_kv =
+        file.has(key + "attention.head_count_kv") ? read_dim(file, key + "attention.head_count_kv") : layer.n_head;
     hp.n_ctx_train =
         static_cast<int32_t>(file.require_int(key + "context_length", 1, std::numeric_limits<int32_t>::max()));
-    file.require_float(key + "attention.layer_norm_rms_epsilon");
-    hp.norm_eps = read_float(file, key + "attention.layer_norm_rms_epsilon", 0.0, 0.0, 1.0);
+    const std::string eps_key =
+        key + (arch_traits.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
+    file.require_float(eps_key);
+    hp.norm_eps = read_float(file, eps_key, 0.0, 0.0, 1.0);
 
-    if (!defaults.sparse || file.has(key + "feed_forward_length")) {
+    if (!arch_traits.experts || file.has(key + "feed_forward_length")) {
         hp.n_ff = read_dim(file, key + "feed_forward_length");
     }
-    if (defaults.sparse) {
-        hp.experts = read_experts(file, arch, hp, defaults);
+    if (arch_traits.experts) {
+        hp.experts = read_experts(file, arch, hp, arch_traits);
     }
     if (static_cast<size_t>(hp.n_layer) > file.tensors().size()) {
         fail_key(file, key + "block_count", "expected at most the file's ", file.tensors().size(), " tensors, found ",
                  hp.n_layer);
     }
-    if (hp.n_head % hp.n_head_kv != 0) {
-        fail_key(file, key + "attention.head_count_kv", "expected a divisor of head_count ", hp.n_head, ", found ",
-                 hp.n_head_kv);
+    if (layer.n_head % layer.n_head_kv != 0) {
+        fail_key(file, key + "attention.head_count_kv", "expected a divisor of head_count ", layer.n_head, ", found ",
+                 layer.n_head_kv);
     }
-    if (!file.has(key + "attention.key_length") && hp.n_embd % hp.n_head != 0) {
+    if (!file.has(key + "attention.key_length") && hp.n_embd % layer.n_head != 0) {
         fail_key(file, key + "attention.head_count", "expected a divisor of embedding_length ", hp.n_embd, ", found ",
-                 hp.n_head);
+                 layer.n_head);
     }
-    hp.head_dim =
-        file.has(key + "attention.key_length") ? read_dim(file, key + "attention.key_length") : hp.n_embd / hp.n_head;
+    layer.head_dim = file.has(key + "attention.key_length") ? read_dim(file, key + "attention.key_length")
+                                                            : hp.n_embd / layer.n_head;
     if (file.has(key + "attention.value_length")) {
         const int32_t value_length = read_dim(file, key + "attention.value_length");
-        if (value_length != hp.head_dim) {
-            fail_key(file, key + "attention.value_length", "expected the key length ", hp.head_dim, ", found ",
+        if (value_length != layer.head_dim) {
+            fail_key(file, key + "attention.value_length", "expected the key length ", layer.head_dim, ", found ",
                      value_length);
         }
     }
-    hp.rope    = read_rope(file, arch, hp, defaults.rope);
+    layer.scale = 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
+    layer.rope  = read_rope(file, arch, layer.head_dim, hp.n_ctx_train, arch_traits.rope);
+    hp.layers.assign(static_cast<size_t>(hp.n_layer), layer);
     hp.n_vocab = read_n_vocab(file);
     return hp;
 }
 
-Traits read_traits(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults) {
+Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTraits & arch_traits) {
     Traits traits;
     traits.mask_id = read_mask_id(file);
 
     // a model that was made autoregressive is one for diffusion if its file says anything about that and has a mask
     const bool has_diffusion_keys = file.has("diffusion.block_length") || file.has("diffusion.shift_logits");
     const bool implied_causal =
-        defaults.attention == AttentionKind::causal && !(has_diffusion_keys && traits.mask_id >= 0);
+        arch_traits.attention == AttentionKind::causal && !(has_diffusion_keys && traits.mask_id >= 0);
     const bool causal = file.get_bool(arch + ".attention.causal").value_or(implied_causal);
 
-    traits.block_length = defaults.block_length;
+    traits.block_length = arch_traits.block_length;
     if (file.has("diffusion.block_length")) {
         traits.block_length = static_cast<int32_t>(file.require_int("diffusion.block_length", 0, dim_max));
     }
     traits.attention        = causal                    ? AttentionKind::causal
                               : traits.block_length > 0 ? AttentionKind::block_causal
                                                         : AttentionKind::full;
-    traits.even_steps       = defaults.even_steps;
-    traits.sub_block_length = defaults.sub_block_length;
+    traits.even_steps       = arch_traits.even_steps;
+    traits.sub_block_length = arch_traits.sub_block_length;
     if (file.has("diffusion.sub_block_length")) {
         traits.sub_block_length = static_cast<int32_t>(file.require_int("diffusion.sub_block_length", 0, dim_max));
     }
     if (file.has(key_recommended)) {
         traits.recommended_block_length = static_cast<int32_t>(file.require_int(key_recommended, 0, dim_max));
     }
-    if (defaults.even_steps) {
+    if (arch_traits.even_steps) {
         const int64_t pad = file.get_int("tokenizer.ggml.padding_token_id").value_or(-1);
         traits.closing_id = pad >= 0 && pad < read_n_vocab(file) ? static_cast<int32_t>(pad) : -1;
     }
     if (traits.attention != AttentionKind::causal && traits.mask_id < 0) {
         fail_key(file, key_mask_id, "missing, expected the token that a diffusion model denoises");
     }
-    traits.shift =
-        traits.attention == AttentionKind::causal ||
-        file.get_bool("diffusion.shift_logits").value_or(defaults.shift && defaults.attention != AttentionKind::causal);
+    traits.shift = traits.attention == AttentionKind::causal ||
+                   file.get_bool("diffusion.shift_logits")
+                       .value_or(arch_traits.shift && arch_traits.attention != AttentionKind::causal);
     return traits;
 }
 

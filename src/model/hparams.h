@@ -3,10 +3,10 @@
 #include "buoy/model.h"
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace buoy {
-
-class GgufFile;
 
 // Which halves of a head RoPE rotates together: neighbours (norm) or i and i + D/2 (neox).
 enum class RopeKind { norm, neox };
@@ -37,38 +37,59 @@ struct ExpertParams {
     float   scale        = 1.0f;  // of the weights
 };
 
-// The numbers a forward pass is built from. T, K, … of the legend are per request; these are per model.
-struct HParams {
-    int32_t      n_vocab     = 0; // V
-    int32_t      n_embd      = 0; // E
-    int32_t      n_layer     = 0; // L
-    int32_t      n_head      = 0; // H
-    int32_t      n_head_kv   = 0; // Hkv
-    int32_t      head_dim    = 0; // D
-    int32_t      n_ff        = 0; // F
-    int32_t      n_ctx_train = 0;
-    float        norm_eps    = 0.0f;
-    RopeParams   rope;
-    ExpertParams experts;
+// The numbers of one block's attention, which some models vary from layer to layer.
+struct LayerParams {
+    int32_t    n_head    = 0;    // H
+    int32_t    n_head_kv = 0;    // Hkv
+    int32_t    head_dim  = 0;    // D
+    int32_t    window    = 0;    // > 0: only keys nearer than that are seen
+    float      scale     = 1.0f; // of scores before the softmax
+    float      softcap   = 0.0f; // > 0: scores become cap · tanh(score / cap)
+    RopeParams rope;
 
-    float attn_scale() const; // of scores before the softmax
+    int64_t n_q() const { return int64_t(head_dim) * n_head; }     // H·D
+    int64_t n_kv() const { return int64_t(head_dim) * n_head_kv; } // Hkv·D
 };
 
-// What an architecture assumes where the file is silent.
-struct ArchDefaults {
+// The numbers a forward pass is built from. T, K, … of the legend are per request; these are per model.
+struct HParams {
+    int32_t                  n_vocab       = 0; // V
+    int32_t                  n_embd        = 0; // E
+    int32_t                  n_layer       = 0; // L
+    int32_t                  n_ff          = 0; // F
+    int32_t                  n_ctx_train   = 0;
+    float                    norm_eps      = 0.0f;
+    float                    embed_scale   = 1.0f; // of the embedding
+    float                    logit_softcap = 0.0f; // > 0: logits become cap · tanh(logit / cap)
+    ExpertParams             experts;
+    std::vector<LayerParams> layers; // [L]
+
+    const LayerParams & layer(int32_t il) const { return layers[static_cast<size_t>(il)]; }
+    LayerParams &       layer(int32_t il) { return layers[static_cast<size_t>(il)]; }
+};
+
+// What an architecture is, and what it assumes where a file is silent.
+struct ArchTraits {
     RopeKind      rope             = RopeKind::norm;
     AttentionKind attention        = AttentionKind::causal;
-    bool          shift            = true;
-    int32_t       block_length     = 0; // of block-causal attention
+    bool          shift            = true; // row i predicts token i + 1
+    int32_t       block_length     = 0;    // of block-causal attention
     int32_t       sub_block_length = 0;
     bool          even_steps       = false; // as RND1 is decoded; then an answer also closes with the padding token
-    bool          sparse           = false; // a mixture of experts
-    bool          sigmoid          = false; // its scores
-    bool          norm             = true;  // its weights sum to one
+    bool          layer_norm       = false; // norms subtract the mean (LayerNorm, not RMSNorm)
+    bool          experts          = false; // FFNs are mixtures of experts
+    bool          expert_sigmoid   = false; // their scores
+    bool          expert_norm      = true;  // their weights sum to one
+
+    // what its files usually have; random models are made so
+    int32_t usual_dense_layers  = 0; // at the beginning
+    int32_t usual_shared        = 0; // experts that every token goes through
+    float   usual_expert_scale  = 1.0f;
+    float   usual_rotated_share = 1.0f; // of a head
 };
 
 // Reads and checks the keys every decoder shares; throws Error naming file and key.
-HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults);
-Traits  read_traits(const GgufFile & file, const std::string & arch, const ArchDefaults & defaults);
+HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchTraits & traits);
+Traits  read_traits(const GgufFile & file, const std::string & arch, const ArchTraits & traits);
 
 } // namespace buoy

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/printable.h"
+#include "base/split-work.h"
 #include "kernel/matmul.h"
 #include "model/unpack.h"
 
@@ -14,15 +15,6 @@ namespace {
 
 constexpr uint64_t tensor_alignment = 32;    // GGUF's default, and what ggml's CPU buffers promise
 constexpr uint64_t page_alignment   = 16384; // the largest page size a device may insist on
-
-std::string layer_name(const char * pattern, int32_t il) {
-    std::string name = pattern;
-    const auto  at   = name.find("%d");
-    if (at != std::string::npos) {
-        name.replace(at, 2, std::to_string(il));
-    }
-    return name;
-}
 
 std::string shape_text(const std::vector<int64_t> & shape) {
     std::string text = "[";
@@ -75,27 +67,27 @@ bool is_matrix_type(ggml_type type) {
 WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack,
                            bool use_packed)
     : file_(file), placement_(placement), use_mmap_(params.use_mmap), use_repack_(params.use_repack), unpack_(unpack),
-      use_packed_(use_packed) {}
+      use_packed_(use_packed), n_threads_(thread_count(params.n_threads)) {}
 
-const GgufTensor * WeightLoader::look_up(const std::string & name, const std::vector<int64_t> & shape, WeightUse use,
-                                         bool must) const {
-    const GgufTensor * tensor = file_.find_tensor(name);
+const GgufTensor * WeightLoader::look_up(const WeightSpec & spec) const {
+    const GgufTensor * tensor = file_.find_tensor(spec.name);
     if (tensor == nullptr) {
-        if (must) {
-            fail(printable(file_.paths()[0]), ": tensor ", in_quotes(name), ": missing, expected shape ",
-                 shape_text(shape));
+        if (spec.presence == Presence::required) {
+            fail(printable(file_.paths()[0]), ": tensor ", in_quotes(spec.name), ": missing, expected shape ",
+                 shape_text(spec.shape));
         }
         return nullptr;
     }
     const auto fail_tensor = [&](const std::string & expected, const std::string & found) {
-        fail(printable(file_.paths()[static_cast<size_t>(tensor->file)]), ": tensor ", in_quotes(name), ": expected ",
-             expected, ", found ", found);
+        fail(printable(file_.paths()[static_cast<size_t>(tensor->file)]), ": tensor ", in_quotes(spec.name),
+             ": expected ", expected, ", found ", found);
     };
-    if (!same_shape(*tensor, shape)) {
-        fail_tensor("shape " + shape_text(shape), shape_text(tensor_shape(*tensor)));
+    if (!same_shape(*tensor, spec.shape)) {
+        fail_tensor("shape " + shape_text(spec.shape), shape_text(tensor_shape(*tensor)));
     }
     // the backends' element-wise kernels want F32, and every converter writes it
-    const bool is_matrix = use == WeightUse::matmul || use == WeightUse::lookup || use == WeightUse::experts;
+    const bool is_matrix =
+        spec.use == WeightUse::matmul || spec.use == WeightUse::lookup || spec.use == WeightUse::experts;
     if (!is_matrix && tensor->type != GGML_TYPE_F32) {
         fail_tensor("type f32", ggml_type_name(tensor->type));
     }
@@ -105,103 +97,24 @@ const GgufTensor * WeightLoader::look_up(const std::string & name, const std::ve
     return tensor;
 }
 
-ggml_tensor * WeightLoader::required(const char * name, std::initializer_list<int64_t> shape, WeightUse use,
-                                     int32_t il) {
-    return declare(look_up(layer_name(name, il), shape, use, true), 0, shape, use, il);
+ggml_tensor * WeightLoader::get(const WeightSpec & spec) {
+    const GgufTensor * source = look_up(spec);
+    return source == nullptr ? nullptr : declare(source, 0, spec.shape, spec.use, spec.layer);
 }
 
-ggml_tensor * WeightLoader::optional(const char * name, std::initializer_list<int64_t> shape, WeightUse use,
-                                     int32_t il) {
-    const GgufTensor * source = look_up(layer_name(name, il), shape, use, false);
-    return source == nullptr ? nullptr : declare(source, 0, shape, use, il);
-}
+bool WeightLoader::has(const std::string & name, Presence) const { return file_.find_tensor(name) != nullptr; }
 
-Linear WeightLoader::linear(const char * base, int64_t n_in, int64_t n_out, int32_t il) {
-    const std::string name = base;
-    Linear            part;
-    part.w     = required((name + ".weight").c_str(), {n_in, n_out}, WeightUse::matmul, il);
-    part.bias  = optional((name + ".bias").c_str(), {n_out}, WeightUse::add, il);
-    part.scale = optional((name + ".scale").c_str(), {1}, WeightUse::multiply, il);
-    return part;
-}
+Linear WeightLoader::part(const std::string & base, int64_t n_in, int64_t n_rows, const Part & part, int32_t layer) {
+    const GgufTensor * w    = look_up({base + ".weight", {n_in, n_rows}, WeightUse::matmul, Presence::required, layer});
+    const GgufTensor * bias = look_up({base + ".bias", {n_rows}, WeightUse::add, Presence::optional, layer});
 
-Linear WeightLoader::fused_part(int32_t il, int64_t n_in, int64_t n_out, int64_t row_first, int64_t row_count) {
-    const std::string  base = layer_name("blk.%d.attn_qkv", il);
-    const GgufTensor * w    = look_up(base + ".weight", {n_in, n_out}, WeightUse::matmul, true);
-    const GgufTensor * bias = look_up(base + ".bias", {n_out}, WeightUse::add, false);
-
-    Linear part;
-    part.w = declare(w, ggml_row_size(w->type, n_in) * static_cast<size_t>(row_first), {n_in, row_count},
-                     WeightUse::matmul, il);
+    Linear linear;
+    linear.w = declare(w, ggml_row_size(w->type, n_in) * static_cast<size_t>(part.first), {n_in, part.n},
+                       WeightUse::matmul, layer);
     if (bias != nullptr) {
-        part.bias = declare(bias, sizeof(float) * static_cast<size_t>(row_first), {row_count}, WeightUse::add, il);
+        linear.bias = declare(bias, sizeof(float) * static_cast<size_t>(part.first), {part.n}, WeightUse::add, layer);
     }
-    return part;
-}
-
-void WeightLoader::attention(int32_t il, const HParams & hp, LayerWeights & layer) {
-    const int64_t E = hp.n_embd, n_q = int64_t(hp.head_dim) * hp.n_head, n_kv = int64_t(hp.head_dim) * hp.n_head_kv;
-
-    layer.attn_norm = required("blk.%d.attn_norm.weight", {E}, WeightUse::multiply, il);
-    if (file_.find_tensor(layer_name("blk.%d.attn_qkv.weight", il)) != nullptr) {
-        const int64_t n_all = n_q + 2 * n_kv; // the rows of Q, then of K, then of V
-        layer.q             = fused_part(il, E, n_all, 0, n_q);
-        layer.k             = fused_part(il, E, n_all, n_q, n_kv);
-        layer.v             = fused_part(il, E, n_all, n_q + n_kv, n_kv);
-    } else {
-        layer.q = linear("blk.%d.attn_q", E, n_q, il);
-        layer.k = linear("blk.%d.attn_k", E, n_kv, il);
-        layer.v = linear("blk.%d.attn_v", E, n_kv, il);
-    }
-    layer.o = linear("blk.%d.attn_output", n_q, E, il);
-}
-
-void WeightLoader::swiglu(int32_t il, const HParams & hp, LayerWeights & layer) {
-    layer.ffn_norm = required("blk.%d.ffn_norm.weight", {hp.n_embd}, WeightUse::multiply, il);
-    layer.gate     = linear("blk.%d.ffn_gate", hp.n_embd, hp.n_ff, il);
-    layer.up       = linear("blk.%d.ffn_up", hp.n_embd, hp.n_ff, il);
-    layer.down     = linear("blk.%d.ffn_down", hp.n_ff, hp.n_embd, il);
-}
-
-void WeightLoader::experts(int32_t il, const HParams & hp, LayerWeights & layer) {
-    const ExpertParams & x = hp.experts;
-    const int64_t        E = hp.n_embd;
-    if (il < x.n_dense || file_.find_tensor(layer_name("blk.%d.ffn_gate.weight", il)) != nullptr) {
-        swiglu(il, hp, layer);
-        return;
-    }
-    layer.ffn_norm            = required("blk.%d.ffn_norm.weight", {E}, WeightUse::multiply, il);
-    layer.experts.router      = required("blk.%d.ffn_gate_inp.weight", {E, x.n_expert}, WeightUse::matmul, il);
-    layer.experts.select_bias = optional("blk.%d.exp_probs_b.bias", {x.n_expert}, WeightUse::add, il);
-    layer.experts.gate = required("blk.%d.ffn_gate_exps.weight", {E, x.n_ff, x.n_expert}, WeightUse::experts, il);
-    layer.experts.up   = required("blk.%d.ffn_up_exps.weight", {E, x.n_ff, x.n_expert}, WeightUse::experts, il);
-    layer.experts.down = required("blk.%d.ffn_down_exps.weight", {x.n_ff, E, x.n_expert}, WeightUse::experts, il);
-    if (x.n_ff_shared > 0) {
-        layer.gate = linear("blk.%d.ffn_gate_shexp", E, x.n_ff_shared, il);
-        layer.up   = linear("blk.%d.ffn_up_shexp", E, x.n_ff_shared, il);
-        layer.down = linear("blk.%d.ffn_down_shexp", x.n_ff_shared, E, il);
-    }
-}
-
-void WeightLoader::head_norms(int32_t il, const HParams & hp, LayerWeights & layer) {
-    layer.q_norm = required("blk.%d.attn_q_norm.weight", {hp.head_dim}, WeightUse::multiply, il);
-    layer.k_norm = required("blk.%d.attn_k_norm.weight", {hp.head_dim}, WeightUse::multiply, il);
-}
-
-void load_dense_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
-    loader.attention(il, hp, layer);
-    loader.swiglu(il, hp, layer);
-}
-
-void load_normed_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
-    load_dense_layer(loader, hp, il, layer);
-    loader.head_norms(il, hp, layer);
-}
-
-void load_expert_layer(WeightLoader & loader, const HParams & hp, int32_t il, LayerWeights & layer) {
-    loader.attention(il, hp, layer);
-    loader.head_norms(il, hp, layer);
-    loader.experts(il, hp, layer);
+    return linear;
 }
 
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const std::string & name, const ggml_tensor * like,
@@ -325,7 +238,7 @@ void WeightLoader::place_copied(ggml_backend_buffer_type_t buft, WeightMemory & 
             ggml_backend_tensor_set(p->tensor, staging.data(), 0, staging.size());
         } else {
             unpacked.resize(static_cast<size_t>(ggml_nelements(p->tensor)));
-            unpack_rows(p->source->type, staging.data(), unpacked.data(), p->tensor->ne[0], n_rows);
+            unpack_rows(p->source->type, staging.data(), unpacked.data(), p->tensor->ne[0], n_rows, n_threads_);
             ggml_backend_tensor_set(p->tensor, unpacked.data(), 0, ggml_nbytes(p->tensor));
         }
         on_tensor();

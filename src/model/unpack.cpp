@@ -90,22 +90,23 @@ bool choose_unpack(const GgufFile & file, const Placement & placement, const Mod
     }
     if (params.log) {
         params.log(LogLevel::notice, concat("unpacking the weights to F16 for speed: ", n_stored >> 20, " MiB become ",
-                                            n_unpacked >> 20, " MiB (--unpack off keeps them)"));
+                                            n_unpacked >> 20, " MiB (unpack off keeps them)"));
     }
     return true;
 }
 
-void unpack_rows(ggml_type type, const uint8_t * from, ggml_fp16_t * to, int64_t n_cols, int64_t n_rows) {
-    const ggml_to_float_t to_float  = ggml_get_type_traits(type)->to_float;
-    const size_t          row_size  = ggml_row_size(type, n_cols);
-    const auto            n_threads = static_cast<int>(std::clamp<int64_t>(n_rows, 1, core_count()));
-    split_work(n_rows, n_threads, [=](int, int64_t first, int64_t last) {
-        std::vector<float> row(static_cast<size_t>(n_cols));
-        for (int64_t i = first; i < last; i++) {
-            to_float(from + static_cast<size_t>(i) * row_size, row.data(), n_cols);
-            ggml_fp32_to_fp16_row(row.data(), to + i * n_cols, n_cols);
-        }
-    });
+void unpack_rows(ggml_type type, const uint8_t * from, ggml_fp16_t * to, int64_t n_cols, int64_t n_rows,
+                 int n_threads) {
+    const ggml_to_float_t to_float = ggml_get_type_traits(type)->to_float;
+    const size_t          row_size = ggml_row_size(type, n_cols);
+    split_work(n_rows, static_cast<int>(std::clamp<int64_t>(n_rows, 1, n_threads)),
+               [=](int, int64_t first, int64_t last) {
+                   std::vector<float> row(static_cast<size_t>(n_cols));
+                   for (int64_t i = first; i < last; i++) {
+                       to_float(from + static_cast<size_t>(i) * row_size, row.data(), n_cols);
+                       ggml_fp32_to_fp16_row(row.data(), to + i * n_cols, n_cols);
+                   }
+               });
 }
 
 } // namespace buoy

@@ -14,7 +14,7 @@ class GgufFile;
 bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params,
                    const Traits & traits, bool use_packed);
 
-// n_rows rows of n_cols values from any type ggml can read to F16, on all cores.
-void unpack_rows(ggml_type type, const uint8_t * from, ggml_fp16_t * to, int64_t n_cols, int64_t n_rows);
+// n_rows rows of n_cols values from any type ggml can read to F16, on that many threads at most.
+void unpack_rows(ggml_type type, const uint8_t * from, ggml_fp16_t * to, int64_t n_cols, int64_t n_rows, int n_threads);
 
 } // namespace buoy

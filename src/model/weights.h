@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 struct ggml_tensor;
@@ -13,6 +15,12 @@ struct Linear {
     ggml_tensor * scale = nullptr; // [1], per-tensor scale of the NVFP4 kind
 };
 
+// What a norm multiplies and adds afterwards. Absent parts are null.
+struct Norm {
+    ggml_tensor * w    = nullptr; // [n]
+    ggml_tensor * bias = nullptr; // [n]
+};
+
 // A mixture of experts in the place of an FFN. Matrices of all experts lie behind each other.
 struct ExpertWeights {
     ggml_tensor * router      = nullptr; // [E, X]; null: the layer has an ordinary FFN
@@ -24,23 +32,26 @@ struct ExpertWeights {
 
 // One decoder block. An architecture fills what it has; the rest stays null.
 struct LayerWeights {
-    ggml_tensor * attn_norm = nullptr;    // [E]
+    Norm          attn_norm;              // [E]
     Linear        q, k, v;                // E -> H·D, Hkv·D, Hkv·D
     Linear        o;                      // H·D -> E
-    ggml_tensor * q_norm       = nullptr; // [D], per-head norm before RoPE
-    ggml_tensor * k_norm       = nullptr; // [D]
+    Norm          q_norm, k_norm;         // [D], per head, before RoPE
+    Norm          attn_post_norm;         // [E], of what attention adds
     ggml_tensor * rope_factors = nullptr; // [D/2], Llama-3 style frequency divisors
 
-    ggml_tensor * ffn_norm = nullptr; // [E]
-    Linear        gate, up, down;     // E -> F, E -> F, F -> E; beside experts: the shared ones, if any
+    Norm          ffn_norm;       // [E]
+    Linear        gate, up, down; // E -> F, E -> F, F -> E; beside experts: the shared ones, if any
     ExpertWeights experts;
+    Norm          ffn_post_norm;       // [E], of what the FFN adds
+    ggml_tensor * out_scale = nullptr; // [1], of what leaves the block
 };
 
 struct Weights {
-    ggml_tensor *             embed       = nullptr; // [E, V]
-    ggml_tensor *             output_norm = nullptr; // [E]
-    Linear                    output;                // E -> V
-    std::vector<LayerWeights> layers;
+    ggml_tensor *                        embed = nullptr; // [E, V]
+    Norm                                 output_norm;     // [E]
+    Linear                               output;          // E -> V
+    std::vector<LayerWeights>            layers;
+    std::map<std::string, ggml_tensor *> others; // an architecture's own, by name
 };
 
 } // namespace buoy

@@ -2,7 +2,7 @@
 #include "base/parse-number.h"
 #include "base/printable.h"
 #include "buoy/edit.h"
-#include "engine/edit-limits.h"
+#include "engine/request-check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "base/fail.h"
 #include "base/printable.h"
 #include "buoy/edit.h"
+#include "engine/request-check.h"
 
 #include <algorithm>
 #include <iterator>
@@ -88,32 +89,25 @@ public:
     }
 
     void prepare(int32_t step, ForwardRequest & request) {
-        request.edits.clear();
-        request.probed.clear();
-        request.probe = nullptr;
-        now_          = {};
-        now_.step     = step;
-        now_.queries  = request.positions;
-        if (now_.queries.empty()) {
-            const size_t n_streams = request.cfg_scale > 0.0f ? 2 : 1;
-            for (size_t i = 0; i < request.tokens.size() / n_streams; i++) {
-                now_.queries.push_back(static_cast<int32_t>(i));
-            }
-        }
-        now_.n_keys = now_.queries.empty() ? 0 : now_.queries.back() + 1;
+        Observer observer;
+        now_         = {};
+        now_.step    = step;
+        now_.queries = positions_of(request);
+        now_.n_keys  = now_.queries.empty() ? 0 : now_.queries.back() + 1;
         if (request.kv == KvUse::store) { // what earlier passes stored is there as well
             n_stored_   = std::max(n_stored_, now_.n_keys);
             now_.n_keys = n_stored_;
         }
         for (size_t i = 0; i < plans_.size(); i++) {
-            prepare_plan(i, request);
+            prepare_plan(i, request, observer.probed);
         }
-        std::sort(request.probed.begin(), request.probed.end());
-        request.probed.erase(std::unique(request.probed.begin(), request.probed.end()), request.probed.end());
-        if (!request.probed.empty()) {
-            request.probe = [this](int32_t layer, const std::vector<int32_t> & positions, const float * received) {
+        std::sort(observer.probed.begin(), observer.probed.end());
+        observer.probed.erase(std::unique(observer.probed.begin(), observer.probed.end()), observer.probed.end());
+        if (!observer.probed.empty()) {
+            observer.probe = [this](int32_t layer, const std::vector<int32_t> & positions, const float * received) {
                 return probe(layer, positions, received);
             };
+            request.observers.push_back(std::move(observer));
         }
     }
 
@@ -149,14 +143,14 @@ private:
         return ranges.empty() ? IndexRanges{{0, open_end}} : ranges;
     }
 
-    void prepare_plan(size_t index, ForwardRequest & request) {
+    void prepare_plan(size_t index, ForwardRequest & request, std::vector<int32_t> & probed) {
         const Plan & plan = plans_[index];
         if (plan.bias == 0.0f) {
             return;
         }
         for (const Anchors & anchors : plan.anchors) {
             if (anchors.step == now_.step) {
-                request.probed.insert(request.probed.end(), plan.layers.begin(), plan.layers.end());
+                probed.insert(probed.end(), plan.layers.begin(), plan.layers.end());
             }
         }
         const bool due = std::binary_search(plan.steps.begin(), plan.steps.end(), now_.step) &&
@@ -165,7 +159,7 @@ private:
             return;
         }
         if (!plan.sinks.empty()) {
-            request.probed.insert(request.probed.end(), plan.layers.begin(), plan.layers.end());
+            probed.insert(probed.end(), plan.layers.begin(), plan.layers.end());
             now_.waiting.push_back(index);
             return;
         }

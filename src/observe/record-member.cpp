@@ -1,7 +1,7 @@
 #include "observe/record-member.h"
 
 #include "base/fail.h"
-#include "engine/tap-request.h"
+#include "engine/request-check.h"
 
 #include <ggml.h>
 

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/printable.h"
 #include "base/size.h"
+#include "engine/request-check.h"
 #include "observe/predicted-size.h"
 #include "observe/record-member.h"
 #include "observe/record-meta.h"
@@ -10,7 +11,6 @@
 #include "observe/write-queue.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 namespace buoy {
@@ -148,11 +148,7 @@ void Recorder::Impl::prepare(int32_t step, ForwardRequest & request) {
     if (!passed_) {
         return;
     }
-    std::vector<int32_t> positions = request.positions;
-    if (positions.empty()) {
-        positions.resize(request.tokens.size() / (request.cfg_scale > 0.0f ? 2 : 1));
-        std::iota(positions.begin(), positions.end(), 0);
-    }
+    const std::vector<int32_t> positions = positions_of(request);
     for (size_t i = 0; i < positions.size(); i++) {
         if (choice_.rows.empty() || std::binary_search(choice_.rows.begin(), choice_.rows.end(), positions[i])) {
             rows_.push_back(positions[i]);
@@ -165,23 +161,21 @@ void Recorder::Impl::prepare(int32_t step, ForwardRequest & request) {
     if (rows_.size() == positions.size()) {
         row_indices_.clear();
     }
+    Observer & observer = request.observers.emplace_back();
     for (int32_t layer : choice_.layers) {
         for (Tap tap : choice_.taps) {
-            request.taps.push_back({tap, layer, tap == Tap::pattern ? choice_.reduce : TapReduce::none});
+            observer.taps.push_back({tap, layer, tap == Tap::pattern ? choice_.reduce : TapReduce::none});
         }
     }
-    request.selection.heads = choice_.heads;
-    request.selection.rows  = row_indices_;
+    observer.selection.heads = choice_.heads;
+    observer.selection.rows  = row_indices_;
     if (choice_.reduce == TapReduce::regions) {
-        request.selection.regions = regions_;
+        observer.selection.regions = regions_;
     }
-    request.sink = [this](const TapEvent & event) { take(event); };
+    observer.sink = [this](const TapEvent & event) { take(event); };
 }
 
 void Recorder::Impl::take(const TapEvent & event) {
-    if (event.stream != 0) { // the conditional branch is the first
-        return;
-    }
     const TapMember member(event, choice_, row_indices_);
     queue_->push(tap_member_name(event.point.tap, step_, event.point.layer), member.size(),
                  [&] { return member.bytes(n_overflow_); });

@@ -200,10 +200,11 @@ struct Vocab::Impl {
     }
 };
 
-Vocab Vocab::load(const std::string & gguf_path) {
-    const GgufFile gguf = GgufFile::open(gguf_path);
-    Vocab          vocab;
-    vocab.impl_ = std::make_shared<const Impl>(gguf, read_vocab_keys(gguf));
+Vocab Vocab::load(const std::string & gguf_path) { return load(GgufFile::open(gguf_path)); }
+
+Vocab Vocab::load(const GgufFile & file) {
+    Vocab vocab;
+    vocab.impl_ = std::make_shared<const Impl>(file, read_vocab_keys(file));
     return vocab;
 }
 

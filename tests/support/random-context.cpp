@@ -8,6 +8,35 @@
 
 namespace buoy::test {
 
+std::unique_ptr<Context> load_context(const TestModel & model, const ContextParams & params) {
+    return buoy::load_context(model.path, model, params);
+}
+
+std::unique_ptr<Context> load_llama_context(const TestModel & model, const ContextParams & params) {
+    return load_llama_model(model.path, model, params)->make_context(params);
+}
+
+Observer & observer(ForwardRequest & request) {
+    if (request.observers.empty()) {
+        request.observers.emplace_back();
+    }
+    return request.observers[0];
+}
+
+Batch two_sequences(ForwardRequest first, const std::vector<int32_t> & second_tokens, std::optional<float> scale) {
+    ForwardRequest second = first;
+    second.sequence       = 1;
+    second.tokens         = second_tokens;
+    second.edits.clear();
+    if (scale) {
+        first.guidance = Guidance{1, *scale};
+        for (Observer & watching : second.observers) {
+            watching.probed.clear();
+        }
+    }
+    return std::vector<ForwardRequest>{first, second};
+}
+
 ContextParams exact_params() {
     ContextParams params;
     params.flash  = FlashAttention::off;
@@ -23,7 +52,7 @@ std::string random_gguf(const RandomModel & model) {
 }
 
 std::unique_ptr<Context> random_context(const RandomModel & model, const ContextParams & params) {
-    ModelParams where;
+    TestModel where;
     where.path = random_gguf(model);
     return load_context(where, params);
 }

@@ -1,26 +1,28 @@
 #include "support/recording.h"
+#include "support/random-context.h"
 
 namespace buoy::test {
 
 namespace {
 
-std::unique_ptr<Context> load(const std::string & path, int32_t n_streams) {
-    ModelParams   model;
+std::unique_ptr<Context> load(const std::string & path, int32_t n_sequences) {
+    TestModel     model;
     ContextParams params = exact_params();
     model.path           = path;
     params.n_ctx         = 128;
-    params.n_streams     = n_streams;
+    params.n_sequences   = n_sequences;
     params.n_threads     = 1;
     return load_context(model, params);
 }
 
 } // namespace
 
-RecordingBench::RecordingBench(const RandomModel & model, int32_t n_streams)
-    : RecordingBench(random_gguf(model), n_streams) {}
+RecordingBench::RecordingBench(const RandomModel & model, int32_t n_sequences)
+    : RecordingBench(random_gguf(model), n_sequences) {}
 
-RecordingBench::RecordingBench(const std::string & path, int32_t n_streams)
-    : context(load(path, n_streams)), vocab(Vocab::load(path)), prompt(vocab.encode("Caf\xc3\xa9 \\ ", false, false)) {
+RecordingBench::RecordingBench(const std::string & path, int32_t n_sequences)
+    : context(load(path, n_sequences)), vocab(Vocab::load(path)),
+      prompt(vocab.encode("Caf\xc3\xa9 \\ ", false, false)) {
     params.n_predict    = 10;
     params.block_length = 5;
 }

@@ -7,7 +7,7 @@ namespace buoy::test {
 
 // A random model and a run of it that can be recorded.
 struct RecordingBench {
-    explicit RecordingBench(const RandomModel & model = {}, int32_t n_streams = 1);
+    explicit RecordingBench(const RandomModel & model = {}, int32_t n_sequences = 1);
 
     // Records a run and returns it; the path is options.path.
     Generation record(const RecordOptions & options);
@@ -21,7 +21,7 @@ struct RecordingBench {
     GenerateParams           params;
 
 private:
-    RecordingBench(const std::string & path, int32_t n_streams);
+    RecordingBench(const std::string & path, int32_t n_sequences);
 };
 
 RecordOptions record_options(const std::string & path, TapReduce reduce = TapReduce::none,

@@ -1,5 +1,4 @@
 #include "support/tap-log.h"
-
 #include <algorithm>
 #include <numeric>
 
@@ -9,19 +8,21 @@ float Seen::at(int64_t outer, int64_t middle, int64_t inner) const {
     return data.at(static_cast<size_t>((outer * shape[1] + middle) * shape[2] + inner));
 }
 
-std::string tap_key(const TapPoint & point, int32_t stream) {
+std::string tap_key(const TapPoint & point, int32_t sequence) {
     return tap_name(point.tap, point.layer) + "/" + std::to_string(static_cast<int>(point.reduce)) + "/" +
-           std::to_string(stream);
+           std::to_string(sequence);
 }
 
-TapLog observe(Context & context, ForwardRequest request, const std::vector<TapPoint> & taps) {
+TapLog observe(Context & context, Batch batch, const std::vector<TapPoint> & taps) {
     TapLog log;
-    request.taps = taps;
-    request.sink = [&](const TapEvent & event) {
-        const int64_t n                         = event.shape[0] * event.shape[1] * event.shape[2];
-        log[tap_key(event.point, event.stream)] = {event.shape, {event.data, event.data + n}};
-    };
-    context.forward(request);
+    for (size_t s = 0; s < batch.size(); s++) {
+        observer(batch[s]).taps = taps;
+        observer(batch[s]).sink = [&log, s](const TapEvent & event) {
+            const int64_t n                                    = event.shape[0] * event.shape[1] * event.shape[2];
+            log[tap_key(event.point, static_cast<int32_t>(s))] = {event.shape, {event.data, event.data + n}};
+        };
+    }
+    context.forward(batch);
     return log;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/context.h"
+#include "support/random-context.h"
 
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace buoy::test {
 
-// One tap's activation of one stream, copied.
+// One tap's activation of one sequence, copied.
 struct Seen {
     std::array<int64_t, 3> shape{};
     std::vector<float>     data;
@@ -19,9 +19,10 @@ struct Seen {
 // What a pass shows, by tap_key().
 using TapLog = std::map<std::string, Seen>;
 
-std::string tap_key(const TapPoint & point, int32_t stream = 0);
+std::string tap_key(const TapPoint & point, int32_t sequence = 0);
 
-TapLog observe(Context & context, ForwardRequest request, const std::vector<TapPoint> & taps);
+// Of each sequence of a pass, by its first observer.
+TapLog observe(Context & context, Batch batch, const std::vector<TapPoint> & taps);
 
 // What a reduction must give, computed in double from the unreduced pattern of all heads and rows [H, T, K].
 // row_positions are those of the T rows, key_positions those of the K columns.

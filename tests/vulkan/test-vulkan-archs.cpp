@@ -26,7 +26,7 @@ RandomModel model_of(const std::string & arch) {
 
 void check_passes(const Devices & on, const ForwardRequest & request) {
     check_one_split(*on.vulkan, "Vulkan0");
-    on.vulkan->kv_truncate(0);
+    on.vulkan->kv_truncate(0, 0);
     check_logits(on, request);
     ForwardRequest stored = request;
     stored.kv             = KvUse::store;
@@ -77,7 +77,7 @@ TEST_CASE("checkpoints of every architecture equal the authors' numbers") {
         const auto                 n_vocab  = static_cast<size_t>(on.cpu->info().n_vocab);
         const std::vector<float> & expected = oracle.floats("logits");
         check_one_split(*on.vulkan, "Vulkan0");
-        on.vulkan->kv_truncate(0);
+        on.vulkan->kv_truncate(0, 0);
         const bool experts = name == "rnd1" || name.find("moe") != std::string::npos;
         if (!is_exact() && experts) { // rounded, a token may be sent to another expert
             CHECK(count_far(on.vulkan->forward(oracle.request()).logits, expected, n_vocab) * 5 <=

@@ -101,7 +101,7 @@ TEST_CASE("guidance writes the same text") {
     GenerateParams    params = plain_params();
     params.cfg_scale         = 0.5f;
     context.n_ctx            = 128;
-    context.n_streams        = stream_count(params);
+    context.n_sequences      = sequence_count(params);
     const Devices on         = on_both(path, context);
     check_text(on, Vocab::load(path), params);
     params.cache        = DiffusionCache::dual;

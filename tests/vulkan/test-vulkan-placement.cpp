@@ -24,7 +24,7 @@ RandomModel experts_model() {
 }
 
 template <typename Change> std::unique_ptr<Context> placed(const std::string & path, const Change & change) {
-    ModelParams model;
+    TestModel model;
     model.path    = path;
     model.devices = {"Vulkan0"};
     change(model);
@@ -33,7 +33,7 @@ template <typename Change> std::unique_ptr<Context> placed(const std::string & p
 
 // The same logits as on the CPU, also with stored keys and values and from a long pass, which is built in pieces.
 void check_same(const std::string & path, std::unique_ptr<Context> context) {
-    const Devices on = {placed(path, [](ModelParams & m) { m.devices = {"none"}; }), std::move(context)};
+    const Devices on = {placed(path, [](TestModel & m) { m.devices = {"none"}; }), std::move(context)};
     for (const size_t n : {22, 600}) {
         ForwardRequest request = whole_request(random_tokens(n, 320));
         request.rows           = {0, 5, static_cast<int32_t>(n) - 1};
@@ -62,7 +62,7 @@ TEST_CASE("the device is listed with its memory") {
 
 TEST_CASE("-ngl counts layers from the last, and by default everything that fits goes") {
     const std::string path    = random_gguf(experts_model());
-    auto              context = placed(path, [](ModelParams & m) { m.n_gpu_layers = 3; }); // the head and two layers
+    auto              context = placed(path, [](TestModel & m) { m.n_gpu_layers = 3; }); // the head and two layers
     CHECK(devices_of(*context, "token_embd") == Names{"CPU"});
     CHECK(devices_of(*context, "blk.1.") == Names{"CPU"});
     CHECK(devices_of(*context, "blk.2.") == Names{"Vulkan0"});
@@ -70,23 +70,23 @@ TEST_CASE("-ngl counts layers from the last, and by default everything that fits
     CHECK(devices_of(*context, "output_norm") == Names{"Vulkan0"});
     check_same(path, std::move(context));
 
-    context = placed(path, [](ModelParams & m) { m.n_gpu_layers = 0; });
+    context = placed(path, [](TestModel & m) { m.n_gpu_layers = 0; });
     CHECK(devices_of(*context, "") == Names{"CPU"});
-    context = placed(path, [](ModelParams &) {});
+    context = placed(path, [](TestModel &) {});
     CHECK(devices_of(*context, "") == Names{"Vulkan0"});
     check_one_split(*context, "Vulkan0");
-    context = placed(path, [](ModelParams & m) {
+    context = placed(path, [](TestModel & m) {
         m.devices  = {"Vulkan0"};
         m.main_gpu = 0;
     });
     CHECK(devices_of(*context, "") == Names{"Vulkan0"});
-    context = placed(path, [](ModelParams & m) { m.tensor_split = {1}; });
+    context = placed(path, [](TestModel & m) { m.tensor_split = {1}; });
     CHECK(devices_of(*context, "") == Names{"Vulkan0"});
 }
 
 TEST_CASE("-ot and --n-cpu-moe take weights out of their layers") {
     const std::string path    = random_gguf(experts_model());
-    auto              context = placed(path, [](ModelParams & m) { m.n_cpu_moe = 2; });
+    auto              context = placed(path, [](TestModel & m) { m.n_cpu_moe = 2; });
     for (const std::string part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
         CHECK(devices_of(*context, "blk.1." + part) == Names{"CPU"});
         CHECK(devices_of(*context, "blk.2." + part) == Names{"Vulkan0"});
@@ -94,14 +94,14 @@ TEST_CASE("-ot and --n-cpu-moe take weights out of their layers") {
     CHECK(devices_of(*context, "blk.1.attn_q") == Names{"Vulkan0"});
     check_same(path, std::move(context));
 
-    context = placed(path, [](ModelParams & m) { m.overrides = {{"blk\\.0\\.attn_", "CPU"}, {"token_embd", "CPU"}}; });
+    context = placed(path, [](TestModel & m) { m.overrides = {{"blk\\.0\\.attn_", "CPU"}, {"token_embd", "CPU"}}; });
     CHECK(devices_of(*context, "blk.0.attn_") == Names{"CPU"});
     CHECK(devices_of(*context, "blk.0.ffn_gate_exps") == Names{"Vulkan0"});
     CHECK(devices_of(*context, "blk.1.attn_q") == Names{"Vulkan0"});
     CHECK(devices_of(*context, "token_embd") == Names{"CPU"});
     check_same(path, std::move(context));
 
-    context = placed(path, [](ModelParams & m) {
+    context = placed(path, [](TestModel & m) {
         m.n_gpu_layers = 0;
         m.overrides    = {{"ffn_.*_exps", "Vulkan0"}};
     });
@@ -111,12 +111,12 @@ TEST_CASE("-ot and --n-cpu-moe take weights out of their layers") {
 }
 
 TEST_CASE("taps and edits of layers on both devices") {
-    const std::string path    = random_gguf(small_model("llada"));
-    const Devices     on      = {placed(path, [](ModelParams & m) { m.devices = {"none"}; }),
-                                 placed(path, [](ModelParams & m) { m.n_gpu_layers = 2; })}; // the head and the last layer
-    ForwardRequest    request = whole_request(random_tokens(23, 256));
-    request.selection.regions = {{0, 1, 2}, {5, 6, 20}};
-    request.edits             = {{0, {}, {}, {2, 3}, 2.0f}, {2, {}, {}, {1}, -1.0f}};
+    const std::string path              = random_gguf(small_model("llada"));
+    const Devices     on                = {placed(path, [](TestModel & m) { m.devices = {"none"}; }),
+                                           placed(path, [](TestModel & m) { m.n_gpu_layers = 2; })}; // the head and the last layer
+    ForwardRequest    request           = whole_request(random_tokens(23, 256));
+    observer(request).selection.regions = {{0, 1, 2}, {5, 6, 20}};
+    request.edits                       = {{0, {}, {}, {2, 3}, 2.0f}, {2, {}, {}, {1}, -1.0f}};
     std::vector<TapPoint> taps;
     for (int32_t layer : {0, 1, 2}) {
         taps.insert(taps.end(), {{Tap::attn_scores, layer},

@@ -17,13 +17,13 @@ TEST_CASE("short: a pass stays on the device, is near the CPU's, shows the same 
     const Devices  on      = on_both(random_gguf(model), exact_params());
     ForwardRequest request = whole_request(random_tokens(22, 256));
     check_one_split(*on.vulkan, "Vulkan0");
-    on.vulkan->kv_truncate(0);
+    on.vulkan->kv_truncate(0, 0);
     for (const KvUse kv : {KvUse::none, KvUse::store}) {
         request.kv = kv;
         request.edits.clear();
         check_logits(on, request);
-        request.selection.regions = {{0, 1, 2}, {5, 6, 20}};
-        request.edits             = {{1, {}, {}, {2, 3}, 2.0f}};
+        observer(request).selection.regions = {{0, 1, 2}, {5, 6, 20}};
+        request.edits                       = {{1, {}, {}, {2, 3}, 2.0f}};
         check_taps(on, request,
                    {{Tap::attn_scores, 0},
                     {Tap::pattern, 0},

@@ -47,10 +47,10 @@ TEST_CASE("every tap and reduction of whole passes") {
             const Devices on = on_both(path, params);
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
                 for (const TapSelection & selection : {whole, chosen}) {
-                    ForwardRequest request = whole_request(random_tokens(23, 256));
-                    request.kv             = kv;
-                    request.rows           = {0, 4};
-                    request.selection      = selection;
+                    ForwardRequest request      = whole_request(random_tokens(23, 256));
+                    request.kv                  = kv;
+                    request.rows                = {0, 4};
+                    observer(request).selection = selection;
                     check_taps(on, request, every_tap());
                 }
             }
@@ -67,27 +67,25 @@ TEST_CASE("taps of a part against stored keys and values") {
         on.cpu->forward(stored_part(tokens, 0, 50));
         on.vulkan->forward(stored_part(tokens, 0, 50));
         for (const auto & [first, last] : {std::pair(16, 50), std::pair(16, 24)}) {
-            ForwardRequest part = stored_part(tokens, first, last);
-            part.selection      = chosen;
+            ForwardRequest part      = stored_part(tokens, first, last);
+            observer(part).selection = chosen;
             check_taps(on, part, every_tap());
         }
     }
 }
 
-TEST_CASE("taps of two streams") {
-    ContextParams params = exact_params();
-    params.n_streams     = 2;
-    const Devices  on    = on_both(random_gguf(small_model("llada")), params);
-    ForwardRequest both  = whole_request(random_tokens(23, 256, 1));
-    const auto     un    = random_tokens(23, 256, 2);
-    both.tokens.insert(both.tokens.end(), un.begin(), un.end());
-    both.cfg_scale = 1.5f;
-    both.selection = chosen;
-    check_taps(on, both, every_tap());
-    check_logits(on, both);
+TEST_CASE("taps of two sequences") {
+    ContextParams params     = exact_params();
+    params.n_sequences       = 2;
+    const Devices  on        = on_both(random_gguf(small_model("llada")), params);
+    ForwardRequest both      = whole_request(random_tokens(23, 256, 1));
+    const auto     un        = random_tokens(23, 256, 2);
+    observer(both).selection = chosen;
+    check_taps(on, two_sequences(both, un, 1.5f), every_tap());
+    check_logits(on, two_sequences(both, un, 1.5f));
     both.kv = KvUse::store;
-    check_taps(on, both, every_tap());
-    check_logits(on, both);
+    check_taps(on, two_sequences(both, un, 1.5f), every_tap());
+    check_logits(on, two_sequences(both, un, 1.5f));
 }
 
 TEST_CASE("edited layers") {
@@ -96,10 +94,10 @@ TEST_CASE("edited layers") {
         for (const ContextParams & params : {exact_params(), with_flash(exact_params())}) {
             const Devices on = on_both(random_gguf(model), params);
             for (const KvUse kv : {KvUse::none, KvUse::store}) {
-                ForwardRequest request = whole_request(random_tokens(23, 256));
-                request.kv             = kv;
-                request.selection      = whole;
-                request.edits          = {{0, {}, {}, {2, 3}, -inf}, {2, {}, {}, {1}, 3.0f}};
+                ForwardRequest request      = whole_request(random_tokens(23, 256));
+                request.kv                  = kv;
+                observer(request).selection = whole;
+                request.edits               = {{0, {}, {}, {2, 3}, -inf}, {2, {}, {}, {1}, 3.0f}};
                 check_taps(on, request, every_tap());
                 check_logits(on, request);
                 request.edits.push_back({2, {1, 3}, {5, 6}, {2, 3, 4}, -1.5f}); // heads differ
@@ -111,14 +109,14 @@ TEST_CASE("edited layers") {
 }
 
 TEST_CASE("edits that the unedited pattern decides on") {
-    const Devices  on      = on_both(random_gguf(small_model("llada")), exact_params());
-    ForwardRequest request = whole_request(random_tokens(23, 256));
-    request.probed         = {0, 2};
-    request.probe          = [](int32_t layer, const std::vector<int32_t> & keys, const float * received) {
+    const Devices  on        = on_both(random_gguf(small_model("llada")), exact_params());
+    ForwardRequest request   = whole_request(random_tokens(23, 256));
+    observer(request).probed = {0, 2};
+    observer(request).probe  = [](int32_t layer, const std::vector<int32_t> & keys, const float * received) {
         const bool seen = std::all_of(received, received + keys.size(), [](float share) { return share > 0.0f; });
         return std::vector<AttentionEdit>{{layer, {0, 1}, {}, {keys[seen ? 3 : 0]}, -inf}};
     };
-    request.selection = whole;
+    observer(request).selection = whole;
     check_taps(on, request, every_tap());
     check_logits(on, request);
 }

@@ -4,6 +4,7 @@
 #include "engine/ggml-context.h"
 #include "engine/graph-splits.h"
 #include "support/oracle.h"
+#include "support/random-context.h"
 
 #include <doctest/doctest.h>
 
@@ -23,7 +24,7 @@ double logits_nmse_max() { return is_exact() ? 1e-6 : 1e-4; }
 double pattern_diff_max() { return is_exact() ? 1e-3 : 2e-3; }
 
 std::unique_ptr<Context> load_on(const std::string & device, const std::string & path, const ContextParams & params) {
-    ModelParams model;
+    TestModel model;
     model.path         = path;
     model.devices      = {device};
     model.n_gpu_layers = device == device_name ? 1000 : 0;
@@ -62,31 +63,31 @@ Devices on_both(const std::string & path, const ContextParams & params) {
     return {load_on("none", path, params), load_on(device_name, path, params)};
 }
 
-std::vector<std::string> fallen_back(Context & context, const ForwardRequest & request) {
+std::vector<std::string> fallen_back(Context & context, const Batch & batch) {
     auto &                ours = dynamic_cast<GgmlContext &>(context);
     std::set<std::string> names;
-    ours.watch([&](const ggml_tensor * node, bool) {
-        if (!is_view(node)) {
-            const auto device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(node->buffer));
-            if (device == nullptr || std::string(ggml_backend_dev_name(device)) != device_name) {
-                names.insert(std::string(ggml_op_desc(node)) + " " + node->name);
-            }
+    ours.forward(batch);
+    for (int i = 0; i < ggml_graph_n_nodes(ours.graph()->cgraph()); i++) {
+        const ggml_tensor * node = ggml_graph_node(ours.graph()->cgraph(), i);
+        if (is_view(node)) {
+            continue;
         }
-        return false;
-    });
-    ours.forward(request);
-    ours.watch(nullptr);
+        const auto device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(node->buffer));
+        if (device == nullptr || std::string(ggml_backend_dev_name(device)) != device_name) {
+            names.insert(std::string(ggml_op_desc(node)) + " " + node->name);
+        }
+    }
     return {names.begin(), names.end()};
 }
 
-void check_logits(const Devices & on, const ForwardRequest & request) {
-    CHECK(fallen_back(*on.vulkan, request) == std::vector<std::string>{});
-    check_near(on, request);
+void check_logits(const Devices & on, const Batch & batch) {
+    CHECK(fallen_back(*on.vulkan, batch) == std::vector<std::string>{});
+    check_near(on, batch);
 }
 
-void check_near(const Devices & on, const ForwardRequest & request) {
-    const std::vector<float> expected = on.cpu->forward(request).logits;
-    const std::vector<float> actual   = on.vulkan->forward(request).logits;
+void check_near(const Devices & on, const Batch & batch) {
+    const std::vector<float> expected = on.cpu->forward(batch)[0].logits;
+    const std::vector<float> actual   = on.vulkan->forward(batch)[0].logits;
     REQUIRE(!expected.empty());
     CHECK(count_far(actual, expected, static_cast<size_t>(on.cpu->info().n_vocab)) == 0);
 }
@@ -104,16 +105,18 @@ size_t count_far(const std::vector<float> & actual, const std::vector<float> & e
     return n_far;
 }
 
-void check_taps(const Devices & on, ForwardRequest request, const std::vector<TapPoint> & taps) {
-    request.taps = taps;
-    request.sink = [](const TapEvent &) {};
-    CHECK(fallen_back(*on.vulkan, request) == std::vector<std::string>{});
-    check_shown(on, request, taps);
+void check_taps(const Devices & on, Batch batch, const std::vector<TapPoint> & taps) {
+    for (ForwardRequest & request : batch) {
+        observer(request).taps = taps;
+        observer(request).sink = [](const TapEvent &) {};
+    }
+    CHECK(fallen_back(*on.vulkan, batch) == std::vector<std::string>{});
+    check_shown(on, batch, taps);
 }
 
-void check_shown(const Devices & on, const ForwardRequest & request, const std::vector<TapPoint> & taps) {
-    const TapLog expected = observe(*on.cpu, request, taps);
-    const TapLog actual   = observe(*on.vulkan, request, taps);
+void check_shown(const Devices & on, const Batch & batch, const std::vector<TapPoint> & taps) {
+    const TapLog expected = observe(*on.cpu, batch, taps);
+    const TapLog actual   = observe(*on.vulkan, batch, taps);
     REQUIRE(actual.size() == expected.size());
     for (const auto & [key, seen] : expected) {
         CAPTURE(key);

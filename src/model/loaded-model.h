@@ -1,21 +1,34 @@
 #pragma once
 
-#include "arch/arch.h"
-#include "buoy/context.h"
 #include "model/loader.h"
 
-#include <memory>
+#include <string>
+#include <vector>
 
 namespace buoy {
 
-// A loaded model of an architecture that is ours: numbers, weights, and where they are. Immutable.
-class Model {
+// The part of an architecture that is about its file: what it assumes, numbers and weights of its own.
+struct ModelRecipe {
+    const char * name = nullptr; // general.architecture
+    ArchTraits   traits;
+
+    // numbers beyond those every decoder has; may be null
+    void (*read)(const GgufFile & file, HParams & hp) = nullptr;
+
+    void (*layer)(WeightSource & source, const HParams & hp, int32_t il, LayerWeights & layer) = nullptr;
+
+    // weights outside of layers, beside embedding and head; may be null
+    void (*others)(WeightSource & source, const HParams & hp, Weights & weights) = nullptr;
+};
+
+// Numbers and weights of a model, and where they are. Immutable.
+class LoadedModel {
 public:
-    Model(const GgufFile & file, const Arch & arch, const ModelParams & params, const MemoryUse & use = {});
+    LoadedModel(const GgufFile & file, const ModelRecipe & recipe, const ModelParams & params,
+                const MemoryUse & use = {});
 
     const ModelInfo & info() const { return info_; }
     const HParams &   hparams() const { return hparams_; }
-    const Arch &      arch() const { return arch_; }
     const Weights &   weights() const { return weights_; }
     const Placement & placement() const { return placement_; }
 
@@ -31,7 +44,6 @@ private:
     ggml_backend_dev_t device_of(const ggml_tensor * weight) const;
     std::string        placement_text() const;
 
-    const Arch & arch_;
     HParams      hparams_;
     Placement    placement_;
     ModelInfo    info_;

@@ -1,9 +1,11 @@
-#include "model/model.h"
+#include "model/loaded-model.h"
 
 #include "base/fail.h"
 #include "base/size.h"
 #include "kernel/kernels.h"
 #include "model/unpack.h"
+
+#include <algorithm>
 
 namespace buoy {
 
@@ -16,22 +18,36 @@ const char * attention_kind_name(AttentionKind kind) {
     return "unknown";
 }
 
-Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & params, const MemoryUse & use)
-    : arch_(arch), hparams_(read_hparams(file, arch.name, arch.defaults)),
-      placement_(params, file, hparams_.n_layer, use) {
+namespace {
+
+HParams all_hparams(const GgufFile & file, const ModelRecipe & recipe) {
+    HParams hp = read_hparams(file, recipe.name, recipe.traits);
+    if (recipe.read != nullptr) {
+        recipe.read(file, hp);
+    }
+    return hp;
+}
+
+} // namespace
+
+LoadedModel::LoadedModel(const GgufFile & file, const ModelRecipe & recipe, const ModelParams & params,
+                         const MemoryUse & use)
+    : hparams_(all_hparams(file, recipe)), placement_(params, file, hparams_.n_layer, use) {
     const HParams & hp = hparams_;
 
     info_.path        = file.paths()[0];
-    info_.arch        = arch.name;
+    info_.arch        = recipe.name;
     info_.name        = file.get_string("general.name").value_or("");
     info_.n_vocab     = hp.n_vocab;
     info_.n_embd      = hp.n_embd;
     info_.n_layer     = hp.n_layer;
-    info_.n_head      = hp.n_head;
-    info_.n_head_kv   = hp.n_head_kv;
-    info_.head_dim    = hp.head_dim;
     info_.n_ctx_train = hp.n_ctx_train;
-    info_.traits      = read_traits(file, arch.name, arch.defaults);
+    info_.traits      = read_traits(file, recipe.name, recipe.traits);
+    for (const LayerParams & layer : hp.layers) {
+        info_.n_head    = std::max(info_.n_head, layer.n_head);
+        info_.n_head_kv = std::max(info_.n_head_kv, layer.n_head_kv);
+        info_.head_dim  = std::max(info_.head_dim, layer.head_dim);
+    }
     for (const GgufTensor & tensor : file.tensors()) {
         info_.n_bytes += tensor.size;
     }
@@ -42,16 +58,13 @@ Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & param
 
     const bool   unpack = choose_unpack(file, placement_, params, info_.traits, use_packed_);
     WeightLoader loader(file, placement_, params, unpack, use_packed_);
-    weights_.embed       = loader.required("token_embd.weight", {hp.n_embd, hp.n_vocab}, WeightUse::lookup, -1);
-    weights_.output_norm = loader.required("output_norm.weight", {hp.n_embd}, WeightUse::multiply, hp.n_layer);
-    // without a head of its own a model reads its embedding backwards
-    const bool tied = file.find_tensor("output.weight") == nullptr;
-    weights_.output =
-        tied ? Linear{loader.required("token_embd.weight", {hp.n_embd, hp.n_vocab}, WeightUse::matmul, hp.n_layer)}
-             : loader.linear("output", hp.n_embd, hp.n_vocab, hp.n_layer);
+    load_common(loader, hp, file.find_tensor("output.weight") == nullptr, weights_);
     weights_.layers.resize(static_cast<size_t>(hp.n_layer));
     for (int32_t il = 0; il < hp.n_layer; il++) {
-        arch.load_layer(loader, hp, il, weights_.layers[static_cast<size_t>(il)]);
+        recipe.layer(loader, hp, il, weights_.layers[static_cast<size_t>(il)]);
+    }
+    if (recipe.others != nullptr) {
+        recipe.others(loader, hp, weights_);
     }
     memory_ = loader.load(params.progress);
     if (params.log && !placement_.cpu_only()) {
@@ -59,16 +72,16 @@ Model::Model(const GgufFile & file, const Arch & arch, const ModelParams & param
     }
 }
 
-ggml_backend_dev_t Model::device_of(const ggml_tensor * weight) const {
+ggml_backend_dev_t LoadedModel::device_of(const ggml_tensor * weight) const {
     ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(weight->buffer));
     return device != nullptr ? device : placement_.cpu(); // ggml's plain host memory belongs to none
 }
 
-ggml_backend_dev_t Model::attention_device(int32_t il) const {
+ggml_backend_dev_t LoadedModel::attention_device(int32_t il) const {
     return device_of(weights_.layers[static_cast<size_t>(il)].k.w);
 }
 
-std::vector<PlacedWeight> Model::placed_weights() const {
+std::vector<PlacedWeight> LoadedModel::placed_weights() const {
     std::vector<PlacedWeight> weights;
     for (const ggml_tensor * tensor : memory_.tensors) {
         weights.push_back({tensor->name, ggml_backend_dev_name(device_of(tensor)), ggml_nbytes(tensor)});
@@ -76,7 +89,7 @@ std::vector<PlacedWeight> Model::placed_weights() const {
     return weights;
 }
 
-std::string Model::placement_text() const {
+std::string LoadedModel::placement_text() const {
     std::string text = "layers:";
     for (ggml_backend_dev_t device : placement_.devices()) {
         int32_t n_layers = 0;
