@@ -26,61 +26,61 @@ struct Run {
 };
 
 // A line each: {"prompt": …, "answer": …}, as the model's chat template puts them.
-std::vector<MaskedChunk> read_answers(const CalibrateOptions & options, const Vocab & vocab, const Traits & traits) {
+std::vector<MaskedChunk> read_answers(const CalibrateParams & params, const Vocab & vocab, const Traits & traits) {
     std::vector<MaskedChunk> chunks;
-    std::istringstream       lines(load_text(options.text));
+    std::istringstream       lines(load_text(params.text));
     for (std::string line; std::getline(lines, line);) {
-        if (line.empty() || (options.n_max > 0 && static_cast<int32_t>(chunks.size()) == options.n_max)) {
+        if (line.empty() || (params.n_max > 0 && static_cast<int32_t>(chunks.size()) == params.n_max)) {
             continue;
         }
-        const HfJson pair(printable(options.text), parse_json(line, printable(options.text)));
+        const HfJson pair(printable(params.text), parse_json(line, printable(params.text)));
         const auto   prompt = pair.json().is_object() ? pair.find_string({"prompt"}) : std::nullopt;
         const auto   answer = pair.json().is_object() ? pair.find_string({"answer"}) : std::nullopt;
         if (!prompt || !answer) {
-            fail(printable(options.text), ": a line without a prompt or an answer");
+            fail(printable(params.text), ": a line without a prompt or an answer");
         }
         std::vector<int32_t>       tokens   = vocab.has_chat_template() ? vocab.encode_chat({{"user", *prompt}}, true)
                                                                         : vocab.encode(*prompt, true, false);
         const size_t               n_prompt = tokens.size();
         const std::vector<int32_t> rest     = vocab.encode(*answer, false, false);
         tokens.insert(tokens.end(), rest.begin(), rest.end());
-        if (tokens.size() > static_cast<size_t>(options.n_chunk)) {
-            fail(printable(options.text), ": a prompt and answer of ", tokens.size(), " tokens, a chunk has ",
-                 options.n_chunk);
+        if (tokens.size() > static_cast<size_t>(params.n_chunk)) {
+            fail(printable(params.text), ": a prompt and answer of ", tokens.size(), " tokens, a chunk has ",
+                 params.n_chunk);
         }
-        chunks.push_back(mask_answer(std::move(tokens), n_prompt, traits, options.seed + chunks.size()));
+        chunks.push_back(mask_answer(std::move(tokens), n_prompt, traits, params.seed + chunks.size()));
     }
     return chunks;
 }
 
-Run prepare(const CalibrateOptions & options, bool use_kernels) {
-    if (options.n_chunk < 2) {
-        fail("a chunk of ", options.n_chunk, " tokens, expected 2 or more");
+Run prepare(const CalibrateParams & params, bool use_kernels) {
+    if (params.n_chunk < 2) {
+        fail("a chunk of ", params.n_chunk, " tokens, expected 2 or more");
     }
     ModelParams model;
     model.n_gpu_layers = 0;
     model.use_kernels  = use_kernels;
-    model.log          = options.log;
-    ContextParams params;
-    params.n_ctx     = options.n_chunk;
-    params.n_threads = options.n_threads;
+    model.log          = params.log;
+    ContextParams context;
+    context.n_ctx     = params.n_chunk;
+    context.n_threads = params.n_threads;
 
-    const ModelFile file(options.model);
+    const ModelFile file(params.model);
     const Vocab     vocab = file.vocab();
     Run             run;
-    if (std::filesystem::path(options.text).extension() == ".jsonl") {
+    if (std::filesystem::path(params.text).extension() == ".jsonl") {
         run.context = load_context(file, model, params);
-        run.chunks  = read_answers(options, vocab, run.context->info().traits);
+        run.chunks  = read_answers(params, vocab, run.context->info().traits);
         return run;
     }
-    const std::vector<int32_t> tokens = vocab.encode(load_text(options.text), true, false);
+    const std::vector<int32_t> tokens = vocab.encode(load_text(params.text), true, false);
     if (tokens.size() < 2) {
-        fail(printable(options.text), ": ", tokens.size(), " tokens, expected 2 or more");
+        fail(printable(params.text), ": ", tokens.size(), " tokens, expected 2 or more");
     }
     run.context           = load_context(file, model, params);
     const int32_t n_train = run.context->info().n_ctx_train;
-    const int32_t n_chunk = n_train > 1 ? std::min(options.n_chunk, n_train) : options.n_chunk;
-    run.chunks            = mask_text(tokens, run.context->info().traits, n_chunk, options.n_max, options.seed);
+    const int32_t n_chunk = n_train > 1 ? std::min(params.n_chunk, n_train) : params.n_chunk;
+    run.chunks            = mask_text(tokens, run.context->info().traits, n_chunk, params.n_max, params.seed);
     return run;
 }
 
@@ -96,16 +96,16 @@ double cross_entropy(const float * logits, int32_t n_vocab, int32_t target) {
     return std::log(sum) + static_cast<double>(largest) - static_cast<double>(logits[target]);
 }
 
-void advance(const CalibrateOptions & options, size_t done, size_t total) {
-    if (options.progress && !options.progress(done, total)) {
-        fail_runtime(printable(options.model), ": cancelled");
+void advance(const CalibrateParams & params, size_t done, size_t total) {
+    if (params.progress && !params.progress(done, total)) {
+        fail_runtime(printable(params.model), ": cancelled");
     }
 }
 
 } // namespace
 
-ImatrixReport make_imatrix(const CalibrateOptions & options) {
-    const Run        run = prepare(options, false); // every product by ggml, as llama.cpp's imatrix sees them
+ImatrixReport make_imatrix(const CalibrateParams & params) {
+    const Run        run = prepare(params, false); // every product by ggml, as llama.cpp's imatrix sees them
     ImatrixCollector collector;
     Observer         observer;
     observer.products = [&](const ProductEvent & event) { collector.add(event); };
@@ -120,18 +120,17 @@ ImatrixReport make_imatrix(const CalibrateOptions & options) {
         run.context->forward(request);
         report.n_tokens += chunk.tokens.size();
         n_chunk = std::max(n_chunk, chunk.tokens.size());
-        advance(options, ++report.n_chunks, run.chunks.size());
+        advance(params, ++report.n_chunks, run.chunks.size());
     }
-    collector.check(options.model);
+    collector.check(params.model);
     report.n_tensors = collector.sums().size();
-    save_imatrix(options.output, options.force, collector.sums(),
-                 std::filesystem::path(options.text).filename().string(), report.n_chunks,
-                 static_cast<uint32_t>(n_chunk));
+    save_imatrix(params.output, params.force, collector.sums(), std::filesystem::path(params.text).filename().string(),
+                 report.n_chunks, static_cast<uint32_t>(n_chunk));
     return report;
 }
 
-LossReport measure_loss(const CalibrateOptions & options) {
-    const Run         run    = prepare(options, true);
+LossReport measure_loss(const CalibrateParams & params) {
+    const Run         run    = prepare(params, true);
     const ModelInfo & info   = run.context->info();
     double            sum    = 0;
     double            square = 0;
@@ -153,11 +152,11 @@ LossReport measure_loss(const CalibrateOptions & options) {
             }
             report.n_hidden += chunk.targets.size();
         }
-        advance(options, ++n_done, run.chunks.size());
+        advance(params, ++n_done, run.chunks.size());
     }
     const auto n = static_cast<double>(report.n_hidden);
     if (report.n_hidden < 2) {
-        fail(printable(options.text), ": ", report.n_hidden, " tokens were hidden, expected 2 or more");
+        fail(printable(params.text), ": ", report.n_hidden, " tokens were hidden, expected 2 or more");
     }
     report.loss  = sum / n;
     report.error = std::sqrt(std::max(0.0, square / n - report.loss * report.loss) / n);

@@ -9,7 +9,7 @@
 namespace buoy {
 
 // Runs a model over a text with tokens hidden at random, as masked-text.h says.
-struct CalibrateOptions {
+struct CalibrateParams {
     std::string model; // GGUF
     std::string text;  // file
     std::string output;
@@ -30,7 +30,7 @@ struct ImatrixReport {
 };
 
 // The importance matrix of a model: what its matrices are multiplied with while it denoises the text.
-ImatrixReport make_imatrix(const CalibrateOptions & options);
+ImatrixReport make_imatrix(const CalibrateParams & params);
 
 struct LossReport {
     double   loss     = 0; // mean cross-entropy of the hidden tokens, nats
@@ -39,6 +39,6 @@ struct LossReport {
 };
 
 // How well a model says the hidden tokens, to compare quantisations of it: the same seed hides the same tokens.
-LossReport measure_loss(const CalibrateOptions & options);
+LossReport measure_loss(const CalibrateParams & params);
 
 } // namespace buoy

@@ -18,21 +18,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string output_path(const ConvertOptions & options, const ConvertInput & input) {
+std::string output_path(const ConvertParams & params, const ConvertInput & input) {
     std::error_code error;
-    if (!fs::is_directory(options.output, error)) {
-        return options.output;
+    if (!fs::is_directory(params.output, error)) {
+        return params.output;
     }
-    return (fs::path(options.output) / file_name(input.name, input.size_label, mix_of(options.outtype).label()))
-        .string();
+    return (fs::path(params.output) / file_name(input.name, input.size_label, mix_of(params.outtype).label())).string();
 }
 
-std::optional<Imatrix> load_imatrix(const ConvertOptions & options, ConvertInput & input) {
-    if (options.imatrix.empty()) {
+std::optional<Imatrix> load_imatrix(const ConvertParams & params, ConvertInput & input) {
+    if (params.imatrix.empty()) {
         return std::nullopt;
     }
-    Imatrix matrix = Imatrix::load(options.imatrix);
-    input.header.set("quantize.imatrix.file", fs::path(options.imatrix).filename().string());
+    Imatrix matrix = Imatrix::load(params.imatrix);
+    input.header.set("quantize.imatrix.file", fs::path(params.imatrix).filename().string());
     if (!matrix.datasets().empty()) {
         input.header.set("quantize.imatrix.dataset", matrix.datasets().front());
     }
@@ -80,7 +79,7 @@ void check_targets(const std::vector<std::string> & read, const std::vector<Outp
 }
 
 // The input's own precision as a file beside the output, for as long as it takes.
-LogitsError verify_logits(const std::string & path, ConvertInput input, WriteOptions write) {
+LogitsError verify_logits(const std::string & path, ConvertInput input, WriteParams write) {
     for (PlannedTensor & tensor : input.tensors) {
         tensor.type = tensor.n_dims == 1 ? GGML_TYPE_F32 : tensor.source_type();
     }
@@ -99,49 +98,49 @@ LogitsError verify_logits(const std::string & path, ConvertInput input, WriteOpt
 }
 
 // What the user says of a model that does not say it itself.
-void set_diffusion_keys(ConvertInput & input, const ConvertOptions & options) {
+void set_diffusion_keys(ConvertInput & input, const ConvertParams & params) {
     const char * const mask_key = "tokenizer.ggml.mask_token_id";
-    if (!options.mask_token.empty()) {
+    if (!params.mask_token.empty()) {
         const std::vector<std::string> tokens = input.header.texts("tokenizer.ggml.tokens");
-        const auto                     found  = std::find(tokens.begin(), tokens.end(), options.mask_token);
-        const auto                     number = parse_number<uint32_t>(options.mask_token);
+        const auto                     found  = std::find(tokens.begin(), tokens.end(), params.mask_token);
+        const auto                     number = parse_number<uint32_t>(params.mask_token);
         if (number ? *number >= tokens.size() : found == tokens.end()) {
-            fail("the mask token ", in_quotes(options.mask_token), " is none of the ", tokens.size(), " tokens of ",
-                 printable(options.input));
+            fail("the mask token ", in_quotes(params.mask_token), " is none of the ", tokens.size(), " tokens of ",
+                 printable(params.input));
         }
         input.header.set(mask_key, number ? *number : static_cast<uint32_t>(found - tokens.begin()));
     }
-    if (options.block_length < 0 || options.block_length > INT32_MAX) {
-        fail("the block length is ", options.block_length, ", expected 1 to ", INT32_MAX);
+    if (params.block_length < 0 || params.block_length > INT32_MAX) {
+        fail("the block length is ", params.block_length, ", expected 1 to ", INT32_MAX);
     }
-    if (options.block_length > 0) {
+    if (params.block_length > 0) {
         if (!input.header.has(mask_key)) {
-            fail("a block length is for diffusion models, ", printable(options.input),
+            fail("a block length is for diffusion models, ", printable(params.input),
                  " has no mask token and none was given");
         }
-        input.header.set("diffusion.block_length", static_cast<uint32_t>(options.block_length));
+        input.header.set("diffusion.block_length", static_cast<uint32_t>(params.block_length));
     }
-    if (input.diffusion && !input.header.has(mask_key) && options.log) {
-        options.log(LogLevel::warn, concat(printable(options.input), ": a diffusion model without a mask token"));
+    if (input.diffusion && !input.header.has(mask_key) && params.log) {
+        params.log(LogLevel::warn, concat(printable(params.input), ": a diffusion model without a mask token"));
     }
 }
 
-ConvertResult convert(const ConvertOptions & options) {
-    const QuantMix &            mix = mix_of(options.outtype);
+ConvertResult convert(const ConvertParams & params) {
+    const QuantMix &            mix = mix_of(params.outtype);
     std::vector<TensorTypeRule> rules;
-    for (const std::string & text : options.tensor_types) {
+    for (const std::string & text : params.tensor_types) {
         rules.push_back(parse_tensor_type(text));
     }
-    ConvertInput input = open_input(options.input, mix, options.log);
-    set_diffusion_keys(input, options);
-    const std::optional<Imatrix> imatrix = load_imatrix(options, input);
-    choose_types(input.tensors, mix, input.model, imatrix.has_value(), rules, options.log);
+    ConvertInput input = open_input(params.input, mix, params.log);
+    set_diffusion_keys(input, params);
+    const std::optional<Imatrix> imatrix = load_imatrix(params, input);
+    choose_types(input.tensors, mix, input.model, imatrix.has_value(), rules, params.log);
     if (imatrix) {
-        check_imatrix(*imatrix, input.tensors, options.log);
+        check_imatrix(*imatrix, input.tensors, params.log);
     }
-    const std::vector<OutputFile> files = plan_output(input, output_path(options, input), options.split_max);
+    const std::vector<OutputFile> files = plan_output(input, output_path(params, input), params.split_max);
     if (imatrix) {
-        input.files.push_back(options.imatrix);
+        input.files.push_back(params.imatrix);
     }
     check_targets(input.files, files);
 
@@ -153,20 +152,20 @@ ConvertResult convert(const ConvertOptions & options) {
     for (const PlannedTensor & tensor : input.tensors) {
         result.tensors.push_back({tensor.name, tensor.ne(), tensor.source_type(), tensor.type, tensor.n_bytes()});
     }
-    if (options.dry_run) {
+    if (params.dry_run) {
         return result;
     }
-    WriteOptions write;
-    write.force     = options.force;
-    write.n_threads = options.n_threads > 0 ? options.n_threads : core_count();
+    WriteParams write;
+    write.force     = params.force;
+    write.n_threads = params.n_threads > 0 ? params.n_threads : core_count();
     write.imatrix   = imatrix ? &*imatrix : nullptr;
-    write.log       = options.log;
-    write.progress  = options.progress;
+    write.log       = params.log;
+    write.progress  = params.progress;
     write_output(files, input.tensors, write);
-    if (options.verify) {
+    if (params.verify) {
         result.errors = verify_tensors(files.front().path, input.tensors, write.n_threads);
     }
-    if (options.verify_logits) {
+    if (params.verify_logits) {
         result.logits = verify_logits(files.front().path, std::move(input), write);
     }
     return result;
@@ -189,15 +188,15 @@ ConvertInput open_input(const std::string & path, const QuantMix & mix, const Lo
     return extension == ".bin" ? open_llama2c(path, mix) : open_gguf(path, mix, log);
 }
 
-ConvertResult convert_hf(const ConvertOptions & options) {
+ConvertResult convert_hf(const ConvertParams & params) {
     try {
-        return convert(options);
+        return convert(params);
     } catch (const Error & e) {
         throw Error(printable(e.what()), e.kind()); // paths and names may hold anything
     } catch (const std::bad_alloc &) {
-        fail_runtime(printable(options.input), ": out of memory while converting");
+        fail_runtime(printable(params.input), ": out of memory while converting");
     } catch (const std::exception & e) {
-        fail(printable(options.input), ": ", printable(e.what()));
+        fail(printable(params.input), ": ", printable(e.what()));
     }
 }
 

@@ -12,7 +12,7 @@
 
 namespace buoy {
 
-struct ConvertOptions {
+struct ConvertParams {
     std::string              input;  // a Hugging Face directory, a GGUF file or a llama2.c .bin
     std::string              output; // the GGUF file to write, or a directory for one named by convention
     OutType                  outtype = OutType::f16;
@@ -49,6 +49,6 @@ struct ConvertResult {
 
 // Writes the model as GGUF that our loader and upstream's libllama read. The output appears under its name only when it is
 // complete.
-ConvertResult convert_hf(const ConvertOptions & options);
+ConvertResult convert_hf(const ConvertParams & params);
 
 } // namespace buoy

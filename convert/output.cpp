@@ -125,11 +125,11 @@ std::vector<OutputFile> plan_output(const ConvertInput & input, const std::strin
 }
 
 void write_output(const std::vector<OutputFile> & files, const std::vector<PlannedTensor> & tensors,
-                  const WriteOptions & options) {
+                  const WriteParams & params) {
     std::vector<std::unique_ptr<PendingFile>> pending;
     uint64_t                                  n_total = 0;
     for (const OutputFile & file : files) {
-        pending.push_back(std::make_unique<PendingFile>(file.path, options.force, 0666, options.log));
+        pending.push_back(std::make_unique<PendingFile>(file.path, params.force, 0666, params.log));
         n_total += file.n_bytes;
     }
     pending.front()->expect_size(n_total);
@@ -138,7 +138,7 @@ void write_output(const std::vector<OutputFile> & files, const std::vector<Plann
     uint64_t          n_done  = 0;
     const auto        advance = [&](uint64_t size) {
         n_done += size;
-        if (options.progress && !options.progress(n_done, n_total)) {
+        if (params.progress && !params.progress(n_done, n_total)) {
             fail_runtime(printable(files.front().path), ": cancelled");
         }
     };
@@ -148,16 +148,16 @@ void write_output(const std::vector<OutputFile> & files, const std::vector<Plann
         advance(files[i].header.size());
         for (size_t t = files[i].first; t < files[i].end; ++t) {
             const PlannedTensor & tensor  = tensors[t];
-            const float *         weights = options.imatrix == nullptr ? nullptr : options.imatrix->find(tensor);
+            const float *         weights = params.imatrix == nullptr ? nullptr : params.imatrix->find(tensor);
             const TensorHealth    health =
-                stream_tensor(tensor, weights, options.n_threads, buffer, [&](std::vector<char> piece) {
+                stream_tensor(tensor, weights, params.n_threads, buffer, [&](std::vector<char> piece) {
                     const size_t      size = piece.size();
                     std::vector<char> free = writer.write(std::move(piece));
                     advance(size);
                     return free;
                 });
             writer.pad(padded(tensor.n_bytes()) - tensor.n_bytes());
-            report_health(tensor, health, options.log);
+            report_health(tensor, health, params.log);
         }
         writer.finish();
     }

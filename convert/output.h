@@ -26,7 +26,7 @@ struct OutputFile {
 // One file, or several of at most split_max bytes each (0: no limit); a tensor that is larger has a file of its own.
 std::vector<OutputFile> plan_output(const ConvertInput & input, const std::string & path, uint64_t split_max);
 
-struct WriteOptions {
+struct WriteParams {
     bool            force     = false;
     int             n_threads = 1;
     const Imatrix * imatrix   = nullptr;
@@ -36,6 +36,6 @@ struct WriteOptions {
 
 // The files appear under their names only when all of them are complete.
 void write_output(const std::vector<OutputFile> & files, const std::vector<PlannedTensor> & tensors,
-                  const WriteOptions & options);
+                  const WriteParams & params);
 
 } // namespace buoy

@@ -31,14 +31,14 @@ ProgramResult attention(const std::vector<std::string> & args) {
 const std::string & recording() {
     static const std::string path = [] {
         RecordingBench bench;
-        bench.params.cache    = DiffusionCache::dual;
-        RecordOptions options = record_options(temp_dir() + "/run.npz", TapReduce::none, RecordType::f16);
-        options.taps          = {Tap::pattern, Tap::resid_post};
-        options.layers        = {1};
-        options.steps         = {0, 1, 2, 3, 9};
-        options.regions       = {{"start", {{0, 2}, {3, 4}}}};
-        bench.record(options);
-        return options.path;
+        bench.params.cache  = DiffusionCache::dual;
+        RecordParams record = record_params(temp_dir() + "/run.npz", TapReduce::none, RecordType::f16);
+        record.taps         = {Tap::pattern, Tap::resid_post};
+        record.layers       = {1};
+        record.steps        = {0, 1, 2, 3, 9};
+        record.regions      = {{"start", {{0, 2}, {3, 4}}}};
+        bench.record(record);
+        return record.path;
     }();
     return path;
 }
@@ -154,15 +154,15 @@ TEST_CASE("llama-attention: an unfinished recording") {
     check_refused(attention({"info", write_file(temp_dir(), "text.part", "text")}), "text.part");
     check_refused(attention({"info", write_file(temp_dir(), "empty.npz", "")}), "empty.npz");
 
-    RecordingBench      bench;
-    const RecordOptions options = record_options(temp_dir() + "/now.npz");
-    Recorder            recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
-    GenerateParams      params = bench.params;
+    RecordingBench     bench;
+    const RecordParams record = record_params(temp_dir() + "/now.npz");
+    Recorder           recorder(record, bench.context->info(), bench.vocab, bench.recorded_run());
+    GenerateParams     params = bench.params;
     recorder.attach(params);
     generate(*bench.context, bench.prompt, params);
     ProgramResult now; // the writer's thread may take a moment for its first bytes
     for (int i = 0; i < 100 && now.out.empty(); i++) {
-        now = attention({"info", options.path + ".part"});
+        now = attention({"info", record.path + ".part"});
     }
     CHECK(contains(now.out, "an unfinished recording, being written now"));
 }

@@ -38,19 +38,19 @@ struct Converted {
 };
 
 Converted convert(const std::string & input, const std::string & mask_token, int64_t block_length) {
-    Converted      result;
-    ConvertOptions options;
-    options.input        = input;
-    options.output       = temp_dir() + "/out.gguf";
-    options.outtype      = OutType::f32;
-    options.mask_token   = mask_token;
-    options.block_length = block_length;
-    options.log          = [&](LogLevel level, const std::string & text) {
+    Converted     result;
+    ConvertParams convert;
+    convert.input        = input;
+    convert.output       = temp_dir() + "/out.gguf";
+    convert.outtype      = OutType::f32;
+    convert.mask_token   = mask_token;
+    convert.block_length = block_length;
+    convert.log          = [&](LogLevel level, const std::string & text) {
         result.n_warnings += level == LogLevel::warn && text.find("mask token") != std::string::npos ? 1 : 0;
     };
-    result.path = options.output;
+    result.path = convert.output;
     try {
-        convert_hf(options);
+        convert_hf(convert);
     } catch (const Error & error) {
         result.error = error.what();
     }

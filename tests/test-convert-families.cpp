@@ -45,13 +45,13 @@ std::string convert_changed(const std::string & name, const std::function<void(J
     Json config = load_json(Oracle(name).dir + "/config.json");
     change(config);
     std::ofstream(dir + "/config.json") << config.dump();
-    ConvertOptions options;
-    options.input   = dir;
-    options.output  = temp_dir() + "/changed.gguf";
-    options.outtype = OutType::f32;
-    options.force   = true;
-    convert_hf(options);
-    return options.output;
+    ConvertParams params;
+    params.input   = dir;
+    params.output  = temp_dir() + "/changed.gguf";
+    params.outtype = OutType::f32;
+    params.force   = true;
+    convert_hf(params);
+    return params.output;
 }
 
 std::string error_of(const std::string & name, const std::function<void(Json &)> & change) {

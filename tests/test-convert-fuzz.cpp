@@ -71,26 +71,26 @@ TEST_CASE("fuzz: config.json, tokenizer.json and tokenizer_config.json") {
     dir.tokenizer_config["chat_template"] = "{{ x }}";
     dir.config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 2.0}, {"original_max_position_embeddings", 64}};
 
-    ConvertOptions options;
-    options.input     = dir.write();
-    options.output    = temp_dir() + "/out.gguf";
-    options.force     = true;
-    options.n_threads = 1;
+    ConvertParams params;
+    params.input     = dir.write();
+    params.output    = temp_dir() + "/out.gguf";
+    params.force     = true;
+    params.n_threads = 1;
 
     std::minstd_rand random(2);
     uint64_t         n_good = 0;
     const uint64_t   n      = setting("BUOY_FUZZ_N", 300); // each that succeeds writes and syncs a file
     for (const char * name : {"/config.json", "/tokenizer.json", "/tokenizer_config.json"}) {
-        const std::string good = read_file(options.input + name);
+        const std::string good = read_file(params.input + name);
         for (uint64_t i = 0; i < n; ++i) {
-            write_file(options.input + name, mutated(good, random));
+            write_file(params.input + name, mutated(good, random));
             try {
-                convert_hf(options);
+                convert_hf(params);
                 ++n_good;
             } catch (const Error &) {
             }
         }
-        write_file(options.input + name, good);
+        write_file(params.input + name, good);
     }
     CHECK(n_good > 0);
     CHECK(n_good < 3 * n);

@@ -93,17 +93,17 @@ Sums upstream_sums(const std::string & path, const std::vector<MaskedChunk> & ch
     return sums;
 }
 
-CalibrateOptions options_for(const std::string & spec) {
+CalibrateParams params_for(const std::string & spec) {
     const std::string dir = temp_dir();
     write_random_model(parse_random_model(spec), dir + "/model.gguf");
     write_file(dir + "/text.txt", TEXT);
-    CalibrateOptions options;
-    options.model     = dir + "/model.gguf";
-    options.text      = dir + "/text.txt";
-    options.output    = dir + "/imatrix.gguf";
-    options.n_chunk   = 32;
-    options.n_threads = 1;
-    return options;
+    CalibrateParams params;
+    params.model     = dir + "/model.gguf";
+    params.text      = dir + "/text.txt";
+    params.output    = dir + "/imatrix.gguf";
+    params.n_chunk   = 32;
+    params.n_threads = 1;
+    return params;
 }
 
 Traits traits_of(const std::string & path) {
@@ -118,15 +118,15 @@ TEST_CASE("imatrix: the sums are those of libllama's graph over the same masked 
     for (const char * spec : {"llada:E=64,L=2,H=4,V=300", "dream:E=64,L=2,H=4,HKV=2,V=300", "llama:E=64,L=2,H=4,V=300",
                               "qwen3moe:E=64,L=2,H=4,HKV=2,X=4,U=2,FX=32,V=300"}) {
         INFO(spec);
-        const CalibrateOptions options = options_for(spec);
-        const ImatrixReport    report  = make_imatrix(options);
-        const auto             tokens  = Vocab::load(options.model).encode(TEXT, true, false);
-        const auto             chunks  = mask_text(tokens, traits_of(options.model), 32, 0, 1);
+        const CalibrateParams params = params_for(spec);
+        const ImatrixReport   report = make_imatrix(params);
+        const auto            tokens = Vocab::load(params.model).encode(TEXT, true, false);
+        const auto            chunks = mask_text(tokens, traits_of(params.model), 32, 0, 1);
         CHECK(report.n_chunks == chunks.size());
         CHECK(report.n_tokens == 32 * chunks.size());
 
-        const Sums     expected = upstream_sums(options.model, chunks);
-        const GgufFile file     = GgufFile::open(options.output);
+        const Sums     expected = upstream_sums(params.model, chunks);
+        const GgufFile file     = GgufFile::open(params.output);
         CHECK(file.require_string("general.type") == "imatrix");
         CHECK(file.require_int("imatrix.chunk_count", 0, 1000) == static_cast<int64_t>(chunks.size()));
         CHECK(file.tensors().size() == 2 * report.n_tensors);
@@ -190,24 +190,24 @@ TEST_CASE("loss: of prompts and answers only answers are hidden") {
     CHECK(chunk.hidden.front() >= 60);
     CHECK(chunk.tokens[59] == 7);
 
-    CalibrateOptions options = options_for("llada:E=64,L=1,H=4,V=300");
-    options.n_chunk          = 64;
-    options.text += ".jsonl";
-    write_file(options.text, "{\"prompt\": \"one two\", \"answer\": \"three four five\"}\n");
-    CHECK(measure_loss(options).n_hidden <= 15);
-    write_file(options.text, "{\"prompt\": \"one two\"}\n");
-    CHECK_THROWS_WITH_AS(measure_loss(options), doctest::Contains("without a prompt or an answer"), Error);
-    write_file(options.text, "[]\n");
-    CHECK_THROWS_AS(measure_loss(options), Error);
+    CalibrateParams params = params_for("llada:E=64,L=1,H=4,V=300");
+    params.n_chunk         = 64;
+    params.text += ".jsonl";
+    write_file(params.text, "{\"prompt\": \"one two\", \"answer\": \"three four five\"}\n");
+    CHECK(measure_loss(params).n_hidden <= 15);
+    write_file(params.text, "{\"prompt\": \"one two\"}\n");
+    CHECK_THROWS_WITH_AS(measure_loss(params), doctest::Contains("without a prompt or an answer"), Error);
+    write_file(params.text, "[]\n");
+    CHECK_THROWS_AS(measure_loss(params), Error);
 }
 
 TEST_CASE("imatrix, loss: what can't be done is said") {
-    CalibrateOptions options = options_for("llada:E=64,L=1,H=4,V=300");
-    CHECK(measure_loss(options).loss > std::log(300.0) - 2); // random weights know nothing
-    options.text = "/no/such/file";
-    CHECK_THROWS_AS(make_imatrix(options), Error);
-    options = options_for("llada:E=64,L=1,H=4,V=300");
-    write_file(options.text, "x");
-    CHECK_THROWS_AS(make_imatrix(options), Error);
-    CHECK_FALSE(GgufFile::open(options.model).tensors().empty());
+    CalibrateParams params = params_for("llada:E=64,L=1,H=4,V=300");
+    CHECK(measure_loss(params).loss > std::log(300.0) - 2); // random weights know nothing
+    params.text = "/no/such/file";
+    CHECK_THROWS_AS(make_imatrix(params), Error);
+    params = params_for("llada:E=64,L=1,H=4,V=300");
+    write_file(params.text, "x");
+    CHECK_THROWS_AS(make_imatrix(params), Error);
+    CHECK_FALSE(GgufFile::open(params.model).tensors().empty());
 }

@@ -100,22 +100,22 @@ TEST_CASE("llama2.c: weights and tokenizer") {
         const std::string dir = temp_dir();
         write_file(dir + "/stories.bin", llama2c_bytes(tied));
         write_file(dir + "/tokenizer.bin", tokenizer_bin());
-        ConvertOptions options;
-        options.input   = dir + "/stories.bin";
-        options.output  = dir + "/out.gguf";
-        options.outtype = OutType::f32;
-        convert_hf(options);
+        ConvertParams params;
+        params.input   = dir + "/stories.bin";
+        params.output  = dir + "/out.gguf";
+        params.outtype = OutType::f32;
+        convert_hf(params);
 
-        const GgufFile file = GgufFile::open(options.output);
+        const GgufFile file = GgufFile::open(params.output);
         CHECK(floats(file, "token_embd.weight")[17] == std::sin(17.0F));
         CHECK(floats(file, "blk.0.attn_norm.weight")[1] == std::sin(static_cast<float>(V * E + 1)));
         // both layers' norms come before the first layer's q
         CHECK(floats(file, "blk.0.attn_q.weight")[0] == std::sin(static_cast<float>(V * E + L * E)));
         CHECK(floats(file, "blk.1.attn_q.weight")[3] == std::sin(static_cast<float>(V * E + L * E + E * E + 3)));
         CHECK((file.find_tensor("output.weight") == nullptr) == tied);
-        CHECK(Vocab::load(options.output).encode("ab", true, false) == std::vector<int32_t>{1, 263});
-        CHECK(Vocab::load(options.output).encode("ba", false, false) == std::vector<int32_t>{259, 261, 260});
-        const std::vector<float> logits = llama_logits(options.output, {1, 263, 7});
+        CHECK(Vocab::load(params.output).encode("ab", true, false) == std::vector<int32_t>{1, 263});
+        CHECK(Vocab::load(params.output).encode("ba", false, false) == std::vector<int32_t>{259, 261, 260});
+        const std::vector<float> logits = llama_logits(params.output, {1, 263, 7});
         CHECK(logits.size() == 3 * V);
         CHECK(std::isfinite(logits.back()));
     }
@@ -123,14 +123,14 @@ TEST_CASE("llama2.c: weights and tokenizer") {
 
 TEST_CASE("llama2.c: broken files") {
     const std::string dir = temp_dir();
-    ConvertOptions    options;
-    options.input           = dir + "/stories.bin";
-    options.output          = dir + "/out.gguf";
+    ConvertParams     params;
+    params.input            = dir + "/stories.bin";
+    params.output           = dir + "/out.gguf";
     const std::string good  = llama2c_bytes(true);
     const auto        fails = [&](const std::string & bytes, const char * part) {
-        write_file(options.input, bytes);
-        CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains(part), Error);
-        CHECK_FALSE(std::filesystem::exists(options.output));
+        write_file(params.input, bytes);
+        CHECK_THROWS_WITH_AS(convert_hf(params), doctest::Contains(part), Error);
+        CHECK_FALSE(std::filesystem::exists(params.output));
     };
     fails(good, "no tokenizer.bin");
     write_file(dir + "/tokenizer.bin", tokenizer_bin().substr(0, 2000));
@@ -150,21 +150,21 @@ TEST_CASE("tokenizer.model: SentencePiece BPE without a tokenizer.json") {
     std::filesystem::remove(input + "/tokenizer.json");
     std::filesystem::remove(input + "/tokenizer_config.json");
     write_file(input + "/tokenizer.model", sentencepiece_bytes(2));
-    ConvertOptions options;
-    options.input  = input;
-    options.output = input + "/out.gguf";
-    convert_hf(options);
-    const Vocab vocab = Vocab::load(options.output);
+    ConvertParams params;
+    params.input  = input;
+    params.output = input + "/out.gguf";
+    convert_hf(params);
+    const Vocab vocab = Vocab::load(params.output);
     CHECK(vocab.encode("ab", true, false) == std::vector<int32_t>{1, 260});
     CHECK(vocab.encode("ba é", false, false) == std::vector<int32_t>{261, 263, 262, 261, 3 + 0xc3, 3 + 0xa9});
-    CHECK(GgufFile::open(options.output).require_string("tokenizer.ggml.model") == "llama");
+    CHECK(GgufFile::open(params.output).require_string("tokenizer.ggml.model") == "llama");
 
-    options.force = true;
+    params.force = true;
     write_file(input + "/tokenizer.model", sentencepiece_bytes(1));
-    CHECK_THROWS_WITH_AS(convert_hf(options), doctest::Contains("expected SentencePiece BPE"), Error);
+    CHECK_THROWS_WITH_AS(convert_hf(params), doctest::Contains("expected SentencePiece BPE"), Error);
     const std::string whole = sentencepiece_bytes(2);
     for (size_t n = 1; n < whole.size(); n += 37) {
         write_file(input + "/tokenizer.model", whole.substr(0, n));
-        CHECK_THROWS_AS(convert_hf(options), Error); // the type stands at the end
+        CHECK_THROWS_AS(convert_hf(params), Error); // the type stands at the end
     }
 }

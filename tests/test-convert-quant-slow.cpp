@@ -49,10 +49,10 @@ std::string upstream(const std::string & input, llama_model_quantize_params para
     return output;
 }
 
-std::string ours(ConvertOptions options) {
-    options.output = temp_dir() + "/ours.gguf";
-    convert_hf(options);
-    return options.output;
+std::string ours(ConvertParams convert) {
+    convert.output = temp_dir() + "/ours.gguf";
+    convert_hf(convert);
+    return convert.output;
 }
 
 std::vector<char> bytes_of(const GgufFile & file, const GgufTensor & tensor) {
@@ -82,11 +82,11 @@ void check_against_upstream(const std::string & input, OutType outtype) {
     llama_model_quantize_params params = llama_model_quantize_default_params();
     params.ftype                       = ftype_of(outtype);
 
-    ConvertOptions options;
-    options.input     = input;
-    options.outtype   = outtype;
-    options.n_threads = 2;
-    check_same_tensors(upstream(input, params), ours(options));
+    ConvertParams convert;
+    convert.input     = input;
+    convert.outtype   = outtype;
+    convert.n_threads = 2;
+    check_same_tensors(upstream(input, params), ours(convert));
 }
 
 // Something about every matrix that either quantiser may meet, different in every column.
@@ -161,11 +161,11 @@ TEST_CASE("quantised like upstream: with an importance matrix") {
         llama_model_quantize_params params = llama_model_quantize_default_params();
         params.ftype                       = ftype_of(outtype);
         params.imatrix                     = list.data();
-        ConvertOptions options;
-        options.input          = input;
-        options.outtype        = outtype;
-        options.imatrix        = file;
-        const std::string path = ours(options);
+        ConvertParams convert;
+        convert.input          = input;
+        convert.outtype        = outtype;
+        convert.imatrix        = file;
+        const std::string path = ours(convert);
         check_same_tensors(upstream(input, params), path);
         CHECK(GgufFile::open(path).get_string("quantize.imatrix.file") == "imatrix.gguf");
     }
@@ -178,16 +178,16 @@ TEST_CASE("quantised like upstream: types chosen by name, and from F16") {
     llama_model_quantize_params params = llama_model_quantize_default_params();
     params.ftype                       = LLAMA_FTYPE_MOSTLY_Q4_K_M;
     params.tt_overrides                = chosen;
-    ConvertOptions options;
-    options.input        = input;
-    options.outtype      = OutType::q4_k_m;
-    options.tensor_types = {"attn_v=q8_0", "blk\\.1\\.ffn=Q5_1"};
-    check_same_tensors(upstream(input, params), ours(options));
+    ConvertParams convert;
+    convert.input        = input;
+    convert.outtype      = OutType::q4_k_m;
+    convert.tensor_types = {"attn_v=q8_0", "blk\\.1\\.ffn=Q5_1"};
+    check_same_tensors(upstream(input, params), ours(convert));
 
-    options.tensor_types = {"nothing_like_it=q8_0"};
-    CHECK_THROWS_WITH_AS(ours(options), doctest::Contains("no tensor that may be quantised"), Error);
-    options.tensor_types = {"attn_v=q9"};
-    CHECK_THROWS_WITH_AS(ours(options), doctest::Contains("'q9' is not known"), Error);
-    options.tensor_types = {"(=q8_0"};
-    CHECK_THROWS_WITH_AS(ours(options), doctest::Contains("not a regular expression"), Error);
+    convert.tensor_types = {"nothing_like_it=q8_0"};
+    CHECK_THROWS_WITH_AS(ours(convert), doctest::Contains("no tensor that may be quantised"), Error);
+    convert.tensor_types = {"attn_v=q9"};
+    CHECK_THROWS_WITH_AS(ours(convert), doctest::Contains("'q9' is not known"), Error);
+    convert.tensor_types = {"(=q8_0"};
+    CHECK_THROWS_WITH_AS(ours(convert), doctest::Contains("not a regular expression"), Error);
 }

@@ -65,13 +65,13 @@ HfDir shared_model(float scale) {
 }
 
 std::vector<float> logits_of(const HfDir & dir) {
-    ConvertOptions options;
-    options.input   = dir.write();
-    options.output  = temp_dir() + "/out.gguf";
-    options.outtype = OutType::f32;
-    convert_hf(options);
+    ConvertParams convert;
+    convert.input   = dir.write();
+    convert.output  = temp_dir() + "/out.gguf";
+    convert.outtype = OutType::f32;
+    convert_hf(convert);
     TestModel params;
-    params.path = options.output;
+    params.path = convert.output;
     return load_context(params, exact_params())->forward(whole_request({3, 1, 4, 1, 5, 9, 2, 6})).logits;
 }
 

@@ -51,16 +51,16 @@ struct Converted {
     }
 };
 
-Converted convert(ConvertOptions options) {
+Converted convert(ConvertParams params) {
     Converted result;
-    result.path = options.output;
-    options.log = [&](LogLevel level, const std::string & message) {
+    result.path = params.output;
+    params.log  = [&](LogLevel level, const std::string & message) {
         if (level == LogLevel::warn) {
             result.warnings.push_back(message);
         }
     };
     try {
-        convert_hf(options);
+        convert_hf(params);
     } catch (const Error & e) {
         result.error = e.what();
         result.kind  = e.kind();
@@ -69,11 +69,11 @@ Converted convert(ConvertOptions options) {
 }
 
 Converted convert_dir(const std::string & input, const std::string & output, OutType outtype = OutType::f32) {
-    ConvertOptions options;
-    options.input   = input;
-    options.output  = output;
-    options.outtype = outtype;
-    return convert(options);
+    ConvertParams params;
+    params.input   = input;
+    params.output  = output;
+    params.outtype = outtype;
+    return convert(params);
 }
 
 Converted convert(const HfDir & dir, OutType outtype = OutType::f32) {
@@ -272,13 +272,13 @@ TEST_CASE("convert: the number of threads changes no byte") {
     const std::string input = dir.write();
     std::string       first;
     for (const int n_threads : {1, 3}) {
-        ConvertOptions options;
-        options.input     = input;
-        options.output    = input + "/out" + std::to_string(n_threads) + ".gguf";
-        options.outtype   = OutType::q8_0;
-        options.n_threads = n_threads;
-        REQUIRE(convert(options).error == "");
-        const std::string bytes = read_file(options.output);
+        ConvertParams params;
+        params.input     = input;
+        params.output    = input + "/out" + std::to_string(n_threads) + ".gguf";
+        params.outtype   = OutType::q8_0;
+        params.n_threads = n_threads;
+        REQUIRE(convert(params).error == "");
+        const std::string bytes = read_file(params.output);
         CHECK((first.empty() || bytes == first));
         first = bytes;
     }
@@ -383,29 +383,29 @@ TEST_CASE("convert: inputs that are not checkpoints") {
 TEST_CASE("convert: the output's name") {
     const std::string input = tiny_checkpoint("LlamaForCausalLM").write();
     const std::string place = temp_dir();
-    ConvertOptions    options;
-    options.input  = input;
-    options.output = place + "/out.gguf";
-    write_file(options.output, "precious");
-    convert(options).failed("the output exists (--force replaces it)");
-    CHECK(read_file(options.output) == "precious");
-    options.force = true;
-    CHECK(convert(options).error == "");
-    CHECK(read_file(options.output).compare(0, 4, "GGUF") == 0);
-    CHECK(n_files(options.output) == 1);
+    ConvertParams     params;
+    params.input  = input;
+    params.output = place + "/out.gguf";
+    write_file(params.output, "precious");
+    convert(params).failed("the output exists (--force replaces it)");
+    CHECK(read_file(params.output) == "precious");
+    params.force = true;
+    CHECK(convert(params).error == "");
+    CHECK(read_file(params.output).compare(0, 4, "GGUF") == 0);
+    CHECK(n_files(params.output) == 1);
 
-    options.output = "/dev/null";
-    convert(options).failed("not a regular file");
-    options.output = place + "/no/such/dir/out.gguf";
-    convert(options).failed("can't create the output");
-    options.output = "";
-    convert(options).failed("no output");
+    params.output = "/dev/null";
+    convert(params).failed("not a regular file");
+    params.output = place + "/no/such/dir/out.gguf";
+    convert(params).failed("can't create the output");
+    params.output = "";
+    convert(params).failed("no output");
 }
 
 TEST_CASE("convert: a full disk or a cancel leaves nothing behind") {
-    ConvertOptions options;
-    options.input  = tiny_checkpoint("LlamaForCausalLM").write();
-    options.output = temp_dir() + "/out.gguf";
+    ConvertParams params;
+    params.input  = tiny_checkpoint("LlamaForCausalLM").write();
+    params.output = temp_dir() + "/out.gguf";
     SUBCASE("full") {
         rlimit before = {};
         REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -413,26 +413,26 @@ TEST_CASE("convert: a full disk or a cancel leaves nothing behind") {
         small.rlim_cur     = 20000; // the header fits, the tensors do not
         const auto handler = std::signal(SIGXFSZ, SIG_IGN);
         REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-        const Converted result = convert(options);
+        const Converted result = convert(params);
         setrlimit(RLIMIT_FSIZE, &before);
         std::signal(SIGXFSZ, handler);
         result.failed("can't write");
         CHECK(result.kind == ErrorKind::runtime);
     }
     SUBCASE("cancelled") {
-        uint64_t done    = 0;
-        options.progress = [&](uint64_t value, uint64_t total) {
+        uint64_t done   = 0;
+        params.progress = [&](uint64_t value, uint64_t total) {
             CHECK(value >= done);
             CHECK(value <= total);
             done = value;
             return value < total / 2;
         };
-        const Converted result = convert(options);
+        const Converted result = convert(params);
         result.failed("cancelled");
         CHECK(result.kind == ErrorKind::runtime);
         CHECK(done > 0);
     }
-    CHECK(n_files(options.output) == 0);
+    CHECK(n_files(params.output) == 0);
 }
 
 TEST_CASE("convert: names, sizes and licence") {

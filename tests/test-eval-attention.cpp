@@ -49,16 +49,16 @@ struct Bench {
     explicit Bench(const std::string & path, int32_t n_predict = 8, int32_t n_ctx = 256, Load load = load_context)
         : vocab(Vocab::load(path)) {
         TestModel     model;
-        ContextParams options;
-        model.path        = path;
-        options.n_ctx     = n_ctx;
-        options.n_threads = 1;
-        options.flash     = FlashAttention::off;
-        options.type_k    = KvType::f32;
-        options.type_v    = KvType::f32;
-        context           = load(model, options);
-        params.n_predict  = n_predict;
-        params.end_ids    = vocab.end_ids();
+        ContextParams settings;
+        model.path         = path;
+        settings.n_ctx     = n_ctx;
+        settings.n_threads = 1;
+        settings.flash     = FlashAttention::off;
+        settings.type_k    = KvType::f32;
+        settings.type_v    = KvType::f32;
+        context            = load(model, settings);
+        params.n_predict   = n_predict;
+        params.end_ids     = vocab.end_ids();
         const PromptTemplate form("test", "{{#passages}}\n{{n}}. {{text}}\n{{/passages}}\n{{question}}\n");
         prompt = make_qa_prompt(vocab, form, {false, params.n_predict, n_ctx}, item.question, item.passages);
     }
@@ -79,20 +79,20 @@ struct Bench {
     std::string record(const std::vector<QaEdit> & edits, const std::vector<Region> & regions) const {
         std::unique_ptr<AttentionEditor> editor;
         GenerateParams                   out = edited(edits, editor);
-        RecordOptions                    options;
-        options.path    = temp_dir() + "/run.npz";
-        options.force   = true;
-        options.reduce  = TapReduce::none;
-        options.type    = RecordType::f32;
-        options.regions = regions;
+        RecordParams                     record;
+        record.path    = temp_dir() + "/run.npz";
+        record.force   = true;
+        record.reduce  = TapReduce::none;
+        record.type    = RecordType::f32;
+        record.regions = regions;
         RecordedRun run;
         run.prompt_tokens = prompt.tokens;
         run.generate      = params;
-        Recorder recorder(options, context->info(), vocab, run);
+        Recorder recorder(record, context->info(), vocab, run);
         recorder.attach(out);
         generate(*context, prompt.tokens, out);
         recorder.finish();
-        return options.path;
+        return record.path;
     }
 };
 
@@ -160,11 +160,11 @@ void check_against_recordings(const Bench & bench, const std::vector<QaEdit> & e
     const nlohmann::ordered_json found  = probe->result(answer, text, {});
     CAPTURE(text);
 
-    analysis::StudyOptions options;
-    options.paths         = {bench.record(edits, flow_regions(bench.prompt))};
-    const auto absorption = analysis::study_absorption(options).json["recordings"][0];
+    analysis::StudyParams study;
+    study.paths           = {bench.record(edits, flow_regions(bench.prompt))};
+    const auto absorption = analysis::study_absorption(study).json["recordings"][0];
     check_close(found["absorption"], absorption["by_layer"]["absorption"], 100);
-    const auto rollout = analysis::study_rollout(options).json["recordings"][0];
+    const auto rollout = analysis::study_rollout(study).json["recordings"][0];
     CHECK(found["regions"] == rollout["regions"]);
     check_close(found["rollout"], rollout["flow"]);
 

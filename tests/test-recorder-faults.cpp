@@ -58,9 +58,9 @@ nlohmann::json check_whole(const std::string & path) {
 
 // Runs with a recorder attached and a failure or an interruption in the middle; finish() as a program would call it.
 template <typename Change>
-std::string record_changed(RecordingBench & bench, const RecordOptions & options, Change change) {
+std::string record_changed(RecordingBench & bench, const RecordParams & record, Change change) {
     std::string    error;
-    Recorder       recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
+    Recorder       recorder(record, bench.context->info(), bench.vocab, bench.recorded_run());
     GenerateParams params = bench.params;
     change(params);
     recorder.attach(params);
@@ -77,48 +77,48 @@ std::string record_changed(RecordingBench & bench, const RecordOptions & options
 
 TEST_CASE("recorder: an index that is not there is named") {
     RecordingBench bench;
-    const auto     refused = [&](const std::function<void(RecordOptions &)> & change, const std::string & words) {
-        RecordOptions options = record_options(temp_dir() + "/run.npz");
-        change(options);
+    const auto     refused = [&](const std::function<void(RecordParams &)> & change, const std::string & words) {
+        RecordParams record = record_params(temp_dir() + "/run.npz");
+        change(record);
         CAPTURE(words);
-        CHECK_THROWS_WITH_AS(bench.record(options), doctest::Contains(words.c_str()), Error);
-        CHECK_FALSE(fs::exists(options.path + ".part"));
+        CHECK_THROWS_WITH_AS(bench.record(record), doctest::Contains(words.c_str()), Error);
+        CHECK_FALSE(fs::exists(record.path + ".part"));
     };
-    refused([](RecordOptions & o) { o.layers = {0, 2}; }, "no layer 2, they are 0 to 1");
-    refused([](RecordOptions & o) { o.heads = {-1}; }, "no head -1, they are 0 to 3");
-    refused([](RecordOptions & o) { o.steps = {10}; }, "no step 10, they are 0 to 9");
-    refused([](RecordOptions & o) { o.rows = {100}; }, "no row 100, they are 0 to ");
-    refused([](RecordOptions & o) { o.taps = {static_cast<Tap>(9)}; }, "no tap 9, they are 0 to 5");
-    refused([](RecordOptions & o) { o.taps.clear(); }, "no tap");
-    refused([](RecordOptions & o) { o.reduce = TapReduce::regions; }, "no region");
-    refused([](RecordOptions & o) { o.regions = {{"end", {{0, 1000}}}}; }, "region 'end' spans positions 0 to 999");
+    refused([](RecordParams & o) { o.layers = {0, 2}; }, "no layer 2, they are 0 to 1");
+    refused([](RecordParams & o) { o.heads = {-1}; }, "no head -1, they are 0 to 3");
+    refused([](RecordParams & o) { o.steps = {10}; }, "no step 10, they are 0 to 9");
+    refused([](RecordParams & o) { o.rows = {100}; }, "no row 100, they are 0 to ");
+    refused([](RecordParams & o) { o.taps = {static_cast<Tap>(9)}; }, "no tap 9, they are 0 to 5");
+    refused([](RecordParams & o) { o.taps.clear(); }, "no tap");
+    refused([](RecordParams & o) { o.reduce = TapReduce::regions; }, "no region");
+    refused([](RecordParams & o) { o.regions = {{"end", {{0, 1000}}}}; }, "region 'end' spans positions 0 to 999");
 }
 
 TEST_CASE("recorder: targets") {
     RecordingBench    bench;
     const std::string dir = temp_dir();
-    bench.record(record_options(dir + "/run.npz"));
-    CHECK_THROWS_WITH_AS(bench.record(record_options(dir + "/run.npz")), doctest::Contains("--force"), Error);
+    bench.record(record_params(dir + "/run.npz"));
+    CHECK_THROWS_WITH_AS(bench.record(record_params(dir + "/run.npz")), doctest::Contains("--force"), Error);
     fs::create_symlink("run.npz", dir + "/link.npz");
-    CHECK_THROWS_WITH_AS(bench.record(record_options(dir + "/link.npz")), doctest::Contains("symbolic link"), Error);
-    CHECK_THROWS_WITH_AS(bench.record(record_options(dir + "/no/run.npz")), doctest::Contains("No such file"), Error);
+    CHECK_THROWS_WITH_AS(bench.record(record_params(dir + "/link.npz")), doctest::Contains("symbolic link"), Error);
+    CHECK_THROWS_WITH_AS(bench.record(record_params(dir + "/no/run.npz")), doctest::Contains("No such file"), Error);
 
-    const RecordOptions options = record_options(dir + "/two.npz");
-    Recorder            first(options, bench.context->info(), bench.vocab, bench.recorded_run());
-    CHECK_THROWS_WITH_AS(bench.record(options), doctest::Contains("another run is writing it"), Error);
+    const RecordParams record = record_params(dir + "/two.npz");
+    Recorder           first(record, bench.context->info(), bench.vocab, bench.recorded_run());
+    CHECK_THROWS_WITH_AS(bench.record(record), doctest::Contains("another run is writing it"), Error);
 }
 
 TEST_CASE("recorder: a stopped run is complete up to its last step") {
-    RecordingBench      bench;
-    const RecordOptions options = record_options(temp_dir() + "/run.npz");
-    const std::string   error   = record_changed(bench, options, [](GenerateParams & params) {
+    RecordingBench     bench;
+    const RecordParams record = record_params(temp_dir() + "/run.npz");
+    const std::string  error  = record_changed(bench, record, [](GenerateParams & params) {
         params.on_step = [](const StepReport & step, const std::vector<int32_t> &) { return step.step < 3; };
     });
     CHECK(error.empty());
-    const nlohmann::json meta = check_whole(options.path);
+    const nlohmann::json meta = check_whole(record.path);
     CHECK(meta["complete"] == false);
     CHECK(meta["n_steps"] == 4);
-    const NpzReader file = NpzReader::open(options.path);
+    const NpzReader file = NpzReader::open(record.path);
     CHECK(file.find("attn/step_0003/layer_01") != nullptr);
     NpyHeader  header;
     const auto unmask = file.read_ints(file.get("unmask_step"), header);
@@ -141,18 +141,18 @@ TEST_CASE("recorder: a step that fails is cut off") {
             };
         };
     };
-    const RecordOptions options = record_options(temp_dir() + "/run.npz");
-    CHECK(record_changed(bench, options, failing(4)) == "the device is gone");
-    const nlohmann::json meta = check_whole(options.path);
+    const RecordParams record = record_params(temp_dir() + "/run.npz");
+    CHECK(record_changed(bench, record, failing(4)) == "the device is gone");
+    const nlohmann::json meta = check_whole(record.path);
     CHECK(meta["complete"] == false);
     CHECK(meta["n_steps"] == 4);
     CHECK(meta["recorded"]["steps"] == std::vector<int>{0, 1, 2, 3});
-    const NpzReader file = NpzReader::open(options.path);
+    const NpzReader file = NpzReader::open(record.path);
     CHECK(file.find("attn/step_0003/layer_01") != nullptr);
     CHECK(file.find("attn/step_0004/layer_00") == nullptr);
 
-    RecordOptions none = record_options(temp_dir() + "/run.npz");
-    std::string   said;
+    RecordParams none = record_params(temp_dir() + "/run.npz");
+    std::string  said;
     none.log = [&](LogLevel, const std::string & text) { said += text; };
     CHECK(record_changed(bench, none, failing(0)) == "the device is gone");
     CHECK(said.find("no step was completed") != std::string::npos);
@@ -164,7 +164,7 @@ TEST_CASE("recorder: dropped without an end it leaves nothing") {
     RecordingBench    bench;
     const std::string dir = temp_dir();
     {
-        Recorder recorder(record_options(dir + "/run.npz"), bench.context->info(), bench.vocab, bench.recorded_run());
+        Recorder recorder(record_params(dir + "/run.npz"), bench.context->info(), bench.vocab, bench.recorded_run());
         GenerateParams params = bench.params;
         recorder.attach(params);
         generate(*bench.context, bench.prompt, params);
@@ -180,7 +180,7 @@ bool fails_cleanly(RecordingBench & bench, const std::string & dir) {
     bench.params.threshold = 0.9f; // open-ended: the room is not checked beforehand
     ErrorKind kind         = ErrorKind::request;
     {
-        Recorder recorder(record_options(dir + "/run.npz"), bench.context->info(), bench.vocab, bench.recorded_run());
+        Recorder recorder(record_params(dir + "/run.npz"), bench.context->info(), bench.vocab, bench.recorded_run());
         GenerateParams params = bench.params;
         recorder.attach(params);
         try {
@@ -221,7 +221,7 @@ TEST_CASE("recorder: a full disk leaves nothing") {
     bench.params.threshold.reset(); // a fixed schedule is refused before anything is computed
     bool early = false;
     try {
-        bench.record(record_options(dir + "/run.npz"));
+        bench.record(record_params(dir + "/run.npz"));
     } catch (const Error & error) {
         early =
             error.kind() == ErrorKind::runtime && std::string(error.what()).find("the disk has") != std::string::npos;
@@ -288,10 +288,10 @@ TEST_CASE("recorder driver" * doctest::skip()) {
     const char * target = std::getenv(driver_target);
     REQUIRE(target != nullptr);
     RecordingBench bench;
-    RecordOptions  options = record_options(target);
-    options.force          = true;
+    RecordParams   record = record_params(target);
+    record.force          = true;
     for (;;) {
-        bench.record(options);
+        bench.record(record);
     }
 }
 
@@ -325,13 +325,13 @@ TEST_CASE("recorder: killed at any moment, the file is whole or absent") {
     write_file(dir, "run.npz.part", "half of a recording");
     RecordingBench bench;
     std::string    said;
-    RecordOptions  options = record_options(target);
-    options.force          = true;
-    options.log            = [&](LogLevel level, const std::string & text) {
+    RecordParams   record = record_params(target);
+    record.force          = true;
+    record.log            = [&](LogLevel level, const std::string & text) {
         CHECK(level == LogLevel::notice);
         said += text;
     };
-    bench.record(options);
+    bench.record(record);
     CHECK(said == target + ".part: left by a run that was killed, replaced");
     CHECK(check_whole(target)["complete"] == true);
     CHECK(count_files(dir) == 1);

@@ -106,13 +106,13 @@ TEST_CASE("recorder: every tap of every step, with every cache") {
         CAPTURE(static_cast<int>(cache));
         RecordingBench bench(model);
         bench.params.cache     = cache;
-        RecordOptions options  = record_options(temp_dir() + "/run.npz");
-        options.taps           = all_taps;
+        RecordParams record    = record_params(temp_dir() + "/run.npz");
+        record.taps            = all_taps;
         const Generation plain = bench.run();
-        const Generation run   = bench.record(options);
+        const Generation run   = bench.record(record);
         CHECK(run.sequence == plain.sequence);
 
-        const NpzReader file = NpzReader::open(options.path);
+        const NpzReader file = NpzReader::open(record.path);
         check_run(file, run, bench);
         const auto    P = static_cast<int64_t>(bench.prompt.size());
         const int64_t T = P + 10;
@@ -139,9 +139,9 @@ TEST_CASE("recorder: every tap of every step, with every cache") {
             }
         }
         CHECK(file.members().size() == 4 + 10 * (1 + 2 * 6));
-        CHECK((std::filesystem::status(options.path).permissions() & std::filesystem::perms(0777)) ==
+        CHECK((std::filesystem::status(record.path).permissions() & std::filesystem::perms(0777)) ==
               std::filesystem::perms(0600));
-        CHECK_FALSE(std::filesystem::exists(options.path + ".part"));
+        CHECK_FALSE(std::filesystem::exists(record.path + ".part"));
     }
 }
 
@@ -152,17 +152,17 @@ TEST_CASE("recorder: of block-causal models, keys grow with the blocks and hidde
         model.arch         = arch;
         model.block_length = 4;
         RecordingBench bench(model);
-        bench.params             = {};
-        bench.params.n_predict   = 11;
-        const auto       P       = static_cast<int64_t>(bench.prompt.size());
-        const int64_t    T       = (P + 11 + 3) / 4 * 4; // whole blocks
-        RecordOptions    options = record_options(temp_dir() + "/run.npz");
-        const Generation plain   = bench.run();
-        const Generation run     = bench.record(options);
+        bench.params            = {};
+        bench.params.n_predict  = 11;
+        const auto       P      = static_cast<int64_t>(bench.prompt.size());
+        const int64_t    T      = (P + 11 + 3) / 4 * 4; // whole blocks
+        RecordParams     record = record_params(temp_dir() + "/run.npz");
+        const Generation plain  = bench.run();
+        const Generation run    = bench.record(record);
         CHECK(run.sequence == plain.sequence);
         CHECK(run.sequence.size() == static_cast<size_t>(P) + 11);
 
-        const NpzReader file = NpzReader::open(options.path);
+        const NpzReader file = NpzReader::open(record.path);
         CHECK(file.header(file.get("tokens")).shape == Shape{static_cast<int64_t>(run.steps.size()) + 1, T});
         int64_t n_keys_before = 0;
         for (size_t step = 0; step < run.steps.size(); step++) {
@@ -189,12 +189,12 @@ TEST_CASE("recorder: of block-causal models, keys grow with the blocks and hidde
 
 TEST_CASE("recorder: scores and vectors belong to the pattern") {
     RecordingBench bench;
-    RecordOptions  options = record_options(temp_dir() + "/run.npz");
-    options.taps           = all_taps;
-    options.steps          = {3};
-    options.layers         = {1};
-    bench.record(options);
-    const NpzReader file    = NpzReader::open(options.path);
+    RecordParams   record = record_params(temp_dir() + "/run.npz");
+    record.taps           = all_taps;
+    record.steps          = {3};
+    record.layers         = {1};
+    bench.record(record);
+    const NpzReader file    = NpzReader::open(record.path);
     const Array     pattern = read(file, "attn/step_0003/layer_01");
     const Array     scores  = read(file, "scores/step_0003/layer_01");
     const Array     q       = read(file, "q/step_0003/layer_01");
@@ -223,12 +223,12 @@ TEST_CASE("recorder: scores and vectors belong to the pattern") {
 TEST_CASE("recorder: reductions are those of the unreduced recording") {
     RecordingBench    bench;
     const std::string dir = temp_dir();
-    bench.record(record_options(dir + "/none.npz"));
+    bench.record(record_params(dir + "/none.npz"));
     for (TapReduce reduce : {TapReduce::heads, TapReduce::received, TapReduce::regions}) {
-        RecordOptions options = record_options(dir + "/reduced.npz", reduce);
-        options.force         = true;
-        options.regions       = {{"a", {{0, 3}}}, {"b", {{3, 5}, {8, 9}}}};
-        bench.record(options);
+        RecordParams record = record_params(dir + "/reduced.npz", reduce);
+        record.force        = true;
+        record.regions      = {{"a", {{0, 3}}}, {"b", {{3, 5}, {8, 9}}}};
+        bench.record(record);
         const NpzReader none    = NpzReader::open(dir + "/none.npz");
         const NpzReader reduced = NpzReader::open(dir + "/reduced.npz");
         const Array     whole   = read(none, "attn/step_0002/layer_00");
@@ -271,18 +271,18 @@ TEST_CASE("recorder: reductions are those of the unreduced recording") {
 
 TEST_CASE("recorder: chosen layers, heads, steps and rows") {
     RecordingBench bench;
-    bench.params.cache        = DiffusionCache::dual;
-    const std::string dir     = temp_dir();
-    RecordOptions     options = record_options(dir + "/all.npz");
-    options.taps              = all_taps;
-    bench.record(options);
-    const auto P   = static_cast<int32_t>(bench.prompt.size());
-    options.path   = dir + "/some.npz";
-    options.layers = {1};
-    options.heads  = {3, 1};
-    options.steps  = {1, 0, 6, 9};
-    options.rows   = {P + 6, 2, P + 1};
-    bench.record(options);
+    bench.params.cache       = DiffusionCache::dual;
+    const std::string dir    = temp_dir();
+    RecordParams      record = record_params(dir + "/all.npz");
+    record.taps              = all_taps;
+    bench.record(record);
+    const auto P  = static_cast<int32_t>(bench.prompt.size());
+    record.path   = dir + "/some.npz";
+    record.layers = {1};
+    record.heads  = {3, 1};
+    record.steps  = {1, 0, 6, 9};
+    record.rows   = {P + 6, 2, P + 1};
+    bench.record(record);
     const NpzReader all  = NpzReader::open(dir + "/all.npz");
     const NpzReader some = NpzReader::open(dir + "/some.npz");
     CHECK(read_ints(some, "rows/step_0000") == std::vector<int64_t>{2, P + 1, P + 6}); // a full pass
@@ -310,10 +310,10 @@ TEST_CASE("recorder: chosen layers, heads, steps and rows") {
     CHECK(read(some, "resid/step_0006/layer_01").header.shape == Shape{1, 64});
     CHECK(read(some, "k/step_0006/layer_01").data == read(all, "k/step_0006/layer_01").data);
 
-    options.path = dir + "/none-there.npz";
-    options.rows = {0};
-    bench.record(options);
-    const NpzReader empty = NpzReader::open(options.path);
+    record.path = dir + "/none-there.npz";
+    record.rows = {0};
+    bench.record(record);
+    const NpzReader empty = NpzReader::open(record.path);
     CHECK(read_ints(empty, "rows/step_0001").empty());
     CHECK(empty.find("attn/step_0001/layer_01") == nullptr);
     CHECK(empty.find("attn/step_0000/layer_01") != nullptr);
@@ -323,11 +323,11 @@ TEST_CASE("recorder: f16, guidance, and one token after the other") {
     const std::string dir = temp_dir();
     RecordingBench    bench(RandomModel{}, 2);
     bench.params.cfg_scale  = 1.5f;
-    const Generation guided = bench.record(record_options(dir + "/cfg.npz", TapReduce::none, RecordType::f16));
+    const Generation guided = bench.record(record_params(dir + "/cfg.npz", TapReduce::none, RecordType::f16));
     const NpzReader  cfg    = NpzReader::open(dir + "/cfg.npz");
     check_run(cfg, guided, bench);
     RecordingBench single; // the first stream sees what a run without guidance sees in its first step
-    single.record(record_options(dir + "/plain.npz"));
+    single.record(record_params(dir + "/plain.npz"));
     const Array half  = read(cfg, "attn/step_0000/layer_01");
     const Array plain = read(NpzReader::open(dir + "/plain.npz"), "attn/step_0000/layer_01");
     CHECK(half.header.type == NpyType::f2);
@@ -341,7 +341,7 @@ TEST_CASE("recorder: f16, guidance, and one token after the other") {
     model.arch = "llama";
     RecordingBench   causal(model);
     const auto       P   = static_cast<int64_t>(causal.prompt.size());
-    const Generation run = causal.record(record_options(dir + "/ar.npz"));
+    const Generation run = causal.record(record_params(dir + "/ar.npz"));
     const NpzReader  ar  = NpzReader::open(dir + "/ar.npz");
     check_run(ar, run, causal);
     REQUIRE(run.steps.size() == 10);
@@ -354,18 +354,18 @@ TEST_CASE("recorder: f16, guidance, and one token after the other") {
 
 TEST_CASE("recorder: one pass without a generation") {
     RecordingBench bench;
-    RecordedRun    recorded     = bench.recorded_run();
-    recorded.single_pass        = true;
-    const RecordOptions options = record_options(temp_dir() + "/run.npz");
-    Recorder            recorder(options, bench.context->info(), bench.vocab, recorded);
-    ForwardRequest      request;
+    RecordedRun    recorded   = bench.recorded_run();
+    recorded.single_pass      = true;
+    const RecordParams record = record_params(temp_dir() + "/run.npz");
+    Recorder           recorder(record, bench.context->info(), bench.vocab, recorded);
+    ForwardRequest     request;
     request.tokens = bench.prompt;
     request.rows   = {0};
     recorder.prepare(0, request);
     bench.context->forward(request);
     recorder.end_step({}, bench.prompt);
     recorder.finish();
-    const NpzReader file = NpzReader::open(options.path);
+    const NpzReader file = NpzReader::open(record.path);
     const auto      P    = static_cast<int64_t>(bench.prompt.size());
     CHECK(file.header(file.get("attn/step_0000/layer_01")).shape == Shape{4, P, P});
     CHECK(file.header(file.get("tokens")).shape == Shape{2, P});
@@ -378,16 +378,16 @@ TEST_CASE("recorder: regions of a run that ended early end with its sequence") {
     RandomModel model;
     model.arch = "llama";
     RecordingBench bench(model);
-    const auto     P       = static_cast<int32_t>(bench.prompt.size());
-    RecordOptions  options = record_options(temp_dir() + "/run.npz");
-    options.regions        = {{"prompt", {{0, P}}}, {"answer", {{P, P + 10}}}, {"late", {{0, 1}, {P + 8, P + 9}}}};
-    Recorder       recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
+    const auto     P      = static_cast<int32_t>(bench.prompt.size());
+    RecordParams   record = record_params(temp_dir() + "/run.npz");
+    record.regions        = {{"prompt", {{0, P}}}, {"answer", {{P, P + 10}}}, {"late", {{0, 1}, {P + 8, P + 9}}}};
+    Recorder       recorder(record, bench.context->info(), bench.vocab, bench.recorded_run());
     GenerateParams params = bench.params;
     params.on_step        = [](const StepReport & step, const std::vector<int32_t> &) { return step.step < 2; };
     recorder.attach(params);
     generate(*bench.context, bench.prompt, params);
     recorder.finish();
-    const NpzReader      file = NpzReader::open(options.path);
+    const NpzReader      file = NpzReader::open(record.path);
     const nlohmann::json meta = read_meta(file);
     const int32_t        T    = meta["n_positions"];
     REQUIRE(T > P);
@@ -401,12 +401,12 @@ TEST_CASE("recorder: regions of a run that ended early end with its sequence") {
 TEST_CASE("recorder: meta.json tells what the run was") {
     RecordingBench bench;
     bench.params.seed         = 18446744073709551615ull;
-    RecordOptions options     = record_options(temp_dir() + "/run.npz", TapReduce::heads, RecordType::f16);
-    options.heads             = {1, 2};
-    options.steps             = {0, 4};
-    options.regions           = {{"start", {{0, 2}, {3, 4}}}};
-    const Generation     run  = bench.record(options);
-    const NpzReader      file = NpzReader::open(options.path);
+    RecordParams record       = record_params(temp_dir() + "/run.npz", TapReduce::heads, RecordType::f16);
+    record.heads              = {1, 2};
+    record.steps              = {0, 4};
+    record.regions            = {{"start", {{0, 2}, {3, 4}}}};
+    const Generation     run  = bench.record(record);
+    const NpzReader      file = NpzReader::open(record.path);
     const nlohmann::json meta = read_meta(file);
     CHECK(meta["format_version"] == 1);
     CHECK(meta["complete"] == true);
@@ -434,15 +434,15 @@ TEST_CASE("recorder: meta.json tells what the run was") {
 
 TEST_CASE("recorder: the predicted size is an upper bound, and a close one for fixed schedules") {
     const std::string dir   = temp_dir();
-    const auto        check = [&](RecordingBench & bench, RecordOptions options, bool fixed) {
-        options.force = true;
-        options.path  = dir + "/run.npz";
-        Recorder       recorder(options, bench.context->info(), bench.vocab, bench.recorded_run());
+    const auto        check = [&](RecordingBench & bench, RecordParams record, bool fixed) {
+        record.force = true;
+        record.path  = dir + "/run.npz";
+        Recorder       recorder(record, bench.context->info(), bench.vocab, bench.recorded_run());
         GenerateParams attached = bench.params;
         recorder.attach(attached);
         generate(*bench.context, bench.prompt, attached);
         recorder.finish();
-        const uint64_t real = std::filesystem::file_size(options.path);
+        const uint64_t real = std::filesystem::file_size(record.path);
         CAPTURE(real);
         CAPTURE(recorder.predicted_size());
         CHECK(recorder.predicted_size() >= real);
@@ -457,50 +457,50 @@ TEST_CASE("recorder: the predicted size is an upper bound, and a close one for f
     RecordingBench    diffusion, shifted(dream), causal(llama);
     const std::string ignored;
     for (TapReduce reduce : {TapReduce::none, TapReduce::heads, TapReduce::received}) {
-        RecordOptions options = record_options("", reduce, RecordType::f16);
+        RecordParams record = record_params("", reduce, RecordType::f16);
         for (DiffusionCache cache : {DiffusionCache::none, DiffusionCache::prefix, DiffusionCache::dual}) {
             diffusion.params.cache = shifted.params.cache = cache;
-            check(diffusion, options, true);
-            check(shifted, options, true);
-            options.rows = {1, 17};
-            options.taps = all_taps;
-            check(diffusion, options, true);
-            options.rows               = {};
-            options.taps               = {Tap::pattern};
-            options.steps              = {0, 3, 7};
+            check(diffusion, record, true);
+            check(shifted, record, true);
+            record.rows = {1, 17};
+            record.taps = all_taps;
+            check(diffusion, record, true);
+            record.rows                = {};
+            record.taps                = {Tap::pattern};
+            record.steps               = {0, 3, 7};
             diffusion.params.threshold = 0.004f;
-            check(diffusion, options, false);
-            options.steps = {};
-            check(diffusion, options, false);
+            check(diffusion, record, false);
+            record.steps = {};
+            check(diffusion, record, false);
             diffusion.params.threshold.reset();
         }
-        check(causal, options, true);
+        check(causal, record, true);
     }
 }
 
 TEST_CASE("recorder: too large, and what would fit") {
     RecordingBench bench;
-    const auto     refused = [&](uint64_t limit, RecordOptions options, const std::string & words) {
-        options.path     = temp_dir() + "/run.npz";
-        options.max_size = limit;
+    const auto     refused = [&](uint64_t limit, RecordParams record, const std::string & words) {
+        record.path     = temp_dir() + "/run.npz";
+        record.max_size = limit;
         CAPTURE(words);
-        CHECK_THROWS_WITH_AS(bench.record(options), doctest::Contains(words.c_str()), Error);
-        CHECK_FALSE(std::filesystem::exists(options.path));
-        CHECK_FALSE(std::filesystem::exists(options.path + ".part"));
+        CHECK_THROWS_WITH_AS(bench.record(record), doctest::Contains(words.c_str()), Error);
+        CHECK_FALSE(std::filesystem::exists(record.path));
+        CHECK_FALSE(std::filesystem::exists(record.path + ".part"));
     };
-    const auto size = [&](const RecordOptions & options) {
-        RecordOptions there = options;
-        there.path          = temp_dir() + "/run.npz";
+    const auto size = [&](const RecordParams & record) {
+        RecordParams there = record;
+        there.path         = temp_dir() + "/run.npz";
         return Recorder(there, bench.context->info(), bench.vocab, bench.recorded_run()).predicted_size();
     };
-    RecordOptions none     = record_options("");
-    RecordOptions heads    = record_options("", TapReduce::heads);
-    RecordOptions received = record_options("", TapReduce::received);
-    RecordOptions one      = received;
-    RecordOptions q        = none;
-    one.layers             = {0};
-    q.taps                 = {Tap::rot_q};
-    const uint64_t bytes   = size(none);
+    RecordParams none     = record_params("");
+    RecordParams heads    = record_params("", TapReduce::heads);
+    RecordParams received = record_params("", TapReduce::received);
+    RecordParams one      = received;
+    RecordParams q        = none;
+    one.layers            = {0};
+    q.taps                = {Tap::rot_q};
+    const uint64_t bytes  = size(none);
     REQUIRE(size(heads) < bytes);
     REQUIRE(size(received) < size(heads));
     refused(bytes - 1, none, std::to_string(bytes));
@@ -522,9 +522,9 @@ TEST_CASE("recorder: numpy reads every member") {
         return;
     }
     RecordingBench bench;
-    RecordOptions  options = record_options(temp_dir() + "/run.npz", TapReduce::none, RecordType::f16);
-    options.taps           = all_taps;
-    bench.record(options);
+    RecordParams   record = record_params(temp_dir() + "/run.npz", TapReduce::none, RecordType::f16);
+    record.taps           = all_taps;
+    bench.record(record);
     run_python(R"(
 import sys, json, zipfile, numpy as np
 f = np.load(sys.argv[1])
@@ -544,5 +544,5 @@ for s in range(S):
         assert a.dtype == np.float16 and a.shape == (4, T, T)
         assert np.abs(a.astype(np.float32).sum(-1) - 1).max() < 1e-2
 )",
-               {options.path});
+               {record.path});
 }

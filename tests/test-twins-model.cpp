@@ -133,12 +133,12 @@ std::string quantised(const std::string & path, llama_ftype type) {
 }
 
 std::string converted(OutType type) {
-    ConvertOptions options;
-    options.input   = source_dir() + "/models/hf/buoy-mdm";
-    options.output  = temp_dir() + "/buoy-mdm.gguf";
-    options.outtype = type;
-    convert_hf(options);
-    return options.output;
+    ConvertParams params;
+    params.input   = source_dir() + "/models/hf/buoy-mdm";
+    params.output  = temp_dir() + "/buoy-mdm.gguf";
+    params.outtype = type;
+    convert_hf(params);
+    return params.output;
 }
 
 } // namespace

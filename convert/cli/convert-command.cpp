@@ -52,50 +52,49 @@ void print_errors(const ConvertResult & result) {
 } // namespace
 
 int convert_command(int argc, char ** argv) {
-    ConvertOptions options;
-    std::string    outtype = "f16";
-    std::string    split_max;
-    bool           verbose = false;
+    ConvertParams params;
+    std::string   outtype = "f16";
+    std::string   split_max;
+    bool          verbose = false;
 
     CLI::App app("Converts checkpoints to GGUF and quantises them.", "llama-diffusion-convert");
-    app.add_option("input", options.input, "Hugging Face directory, GGUF file or llama2.c .bin")->required();
-    app.add_option("-o,--output", options.output, "GGUF file to write, or a directory for one named by convention")
+    app.add_option("input", params.input, "Hugging Face directory, GGUF file or llama2.c .bin")->required();
+    app.add_option("-o,--output", params.output, "GGUF file to write, or a directory for one named by convention")
         ->required();
     app.add_option("--outtype", outtype, outtype_names())->capture_default_str();
-    app.add_option("--tensor-type", options.tensor_types,
-                   "REGEX=TYPE: the type of tensors with such a name; repeatable")
+    app.add_option("--tensor-type", params.tensor_types, "REGEX=TYPE: the type of tensors with such a name; repeatable")
         ->allow_extra_args(false);
-    app.add_option("--imatrix", options.imatrix, "importance matrix to quantise with");
-    app.add_option("--mask-token", options.mask_token, "the mask of a model that does not name one: its text or id");
-    app.add_option("--block-length", options.block_length,
+    app.add_option("--imatrix", params.imatrix, "importance matrix to quantise with");
+    app.add_option("--mask-token", params.mask_token, "the mask of a model that does not name one: its text or id");
+    app.add_option("--block-length", params.block_length,
                    "block-causal attention with blocks of that many, where the config does not say")
         ->check(CLI::Range(1, INT32_MAX));
     app.add_option("--split-max-size", split_max, "several files of at most this size (500M, 2G)");
-    app.add_flag("--dry-run", options.dry_run, "print what would be written, write nothing");
-    app.add_flag("--verify", options.verify, "read the output again and compare it with the input");
-    app.add_flag("--verify-logits", options.verify_logits,
+    app.add_flag("--dry-run", params.dry_run, "print what would be written, write nothing");
+    app.add_flag("--verify", params.verify, "read the output again and compare it with the input");
+    app.add_flag("--verify-logits", params.verify_logits,
                  "run the input's precision, written beside the output meanwhile, and the output and compare");
-    app.add_option("-t,--threads", options.n_threads, "threads, 0: one per core")->check(CLI::Range(0, 1024));
-    app.add_flag("--force", options.force, "replace an existing output");
+    app.add_option("-t,--threads", params.n_threads, "threads, 0: one per core")->check(CLI::Range(0, 1024));
+    app.add_flag("--force", params.force, "replace an existing output");
     app.add_flag("-v,--verbose", verbose, "name every tensor");
     app.footer("Commands: imatrix -m MODEL -f TEXT -o FILE, loss -m MODEL -f TEXT; each has its own --help.");
 
     Session session("writing");
     return session.run(app, argc, argv, [&] {
-        options.outtype   = parse_outtype(outtype);
-        options.split_max = split_max.empty() ? 0 : parse_size("--split-max-size", split_max);
-        options.log       = session.log(verbose);
-        options.progress  = session.progress();
+        params.outtype   = parse_outtype(outtype);
+        params.split_max = split_max.empty() ? 0 : parse_size("--split-max-size", split_max);
+        params.log       = session.log(verbose);
+        params.progress  = session.progress();
 
-        const ConvertResult result = convert_hf(options);
-        if (options.dry_run || verbose) {
+        const ConvertResult result = convert_hf(params);
+        if (params.dry_run || verbose) {
             print_plan(result);
         } else {
             for (const std::string & path : result.paths) {
                 std::printf("%s\n", path.c_str());
             }
         }
-        if (options.verify && !options.dry_run) {
+        if (params.verify && !params.dry_run) {
             print_errors(result);
         }
         if (result.logits) {

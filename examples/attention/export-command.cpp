@@ -8,11 +8,11 @@
 
 void add_export_command(CLI::App & app, std::function<void()> & chosen) {
     struct Typed {
-        buoy::analysis::ExportOptions options;
-        std::string                   layers;
+        buoy::analysis::ExportParams params;
+        std::string                  layers;
     };
     const auto typed = std::make_shared<Typed>();
-    auto &     o     = typed->options;
+    auto &     o     = typed->params;
     CLI::App * sub   = app.add_subcommand("export", "write a recording in another form");
     sub->add_option("recording", o.path, "what --attn-dump wrote")->required()->type_name("RUN.npz");
     sub->add_option("-o,--output", o.out, "file to write")->required()->type_name("FILE");
@@ -23,9 +23,9 @@ void add_export_command(CLI::App & app, std::function<void()> & chosen) {
     sub->callback([&chosen, typed] {
         chosen = [typed] {
             if (!typed->layers.empty()) {
-                typed->options.layers = buoy::parse_index_ranges("--layers", typed->layers);
+                typed->params.layers = buoy::parse_index_ranges("--layers", typed->layers);
             }
-            buoy::analysis::export_recording(typed->options);
+            buoy::analysis::export_recording(typed->params);
         };
     });
 }

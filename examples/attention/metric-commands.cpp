@@ -23,7 +23,7 @@ enum Flag : unsigned { layers = 1, step = 2, rule = 4, gold = 8, recall = 16, he
 struct MetricCommand {
     const char * name;
     const char * help;
-    Findings (*study)(const StudyOptions &);
+    Findings (*study)(const StudyParams &);
     unsigned flags;
     int      paths_max; // 0: any number
 };
@@ -47,35 +47,35 @@ const MetricCommand commands[] = {
 };
 
 struct Typed {
-    StudyOptions options;
-    std::string  layers, rule;
-    int32_t      step = -1, head = -1;
-    bool         json = false, csv = false;
-    std::string  svg, png, theme;
+    StudyParams params;
+    std::string layers, rule;
+    int32_t     step = -1, head = -1;
+    bool        json = false, csv = false;
+    std::string svg, png, theme;
 };
 
-StudyOptions finish(const Typed & typed) {
-    StudyOptions options = typed.options;
+StudyParams finish(const Typed & typed) {
+    StudyParams params = typed.params;
     if (!typed.layers.empty()) {
-        options.layers = parse_index_ranges("--layers", typed.layers);
+        params.layers = parse_index_ranges("--layers", typed.layers);
     }
     if (!typed.rule.empty()) {
-        options.rule = parse_rule(typed.rule);
+        params.rule = parse_rule(typed.rule);
     }
     if (typed.step >= 0) {
-        options.step = typed.step;
+        params.step = typed.step;
     }
     if (typed.head >= 0) {
-        options.head = typed.head;
+        params.head = typed.head;
     }
-    if (!options.labels.empty() && options.labels.size() != options.paths.size()) {
-        fail("--label: ", options.labels.size(), " labels for ", options.paths.size(), " recordings");
+    if (!params.labels.empty() && params.labels.size() != params.paths.size()) {
+        fail("--label: ", params.labels.size(), " labels for ", params.paths.size(), " recordings");
     }
     if (typed.json && typed.csv) {
         fail("--json and --csv both want standard output");
     }
     for (const std::string & figure : {typed.svg, typed.png}) {
-        for (const std::string & input : options.paths) {
+        for (const std::string & input : params.paths) {
             std::error_code not_there;
             if (!figure.empty() && std::filesystem::equivalent(figure, input, not_there)) {
                 fail(printable(figure), ": the figure would replace a recording that it is drawn from");
@@ -90,7 +90,7 @@ StudyOptions finish(const Typed & typed) {
         (typed.svg == typed.png || std::filesystem::equivalent(typed.svg, typed.png, not_there))) {
         fail(printable(typed.svg), ": --svg and --png name the same file");
     }
-    return options;
+    return params;
 }
 
 void write_file(const std::string & path, const std::string & bytes) {
@@ -126,7 +126,7 @@ void run(const MetricCommand & command, const Typed & typed) {
 
 void add_flags(CLI::App & app, const MetricCommand & command, Typed & typed) {
     CLI::Option * paths =
-        app.add_option("recordings", typed.options.paths, "what --attn-dump wrote")->required()->type_name("RUN.npz");
+        app.add_option("recordings", typed.params.paths, "what --attn-dump wrote")->required()->type_name("RUN.npz");
     if (command.paths_max > 0) {
         paths->expected(command.paths_max);
     }
@@ -151,21 +151,21 @@ void add_flags(CLI::App & app, const MetricCommand & command, Typed & typed) {
             ->check(CLI::NonNegativeNumber);
     }
     if (has(Flag::gold)) {
-        app.add_option("--gold", typed.options.gold, "region that holds the answer")
+        app.add_option("--gold", typed.params.gold, "region that holds the answer")
             ->type_name("NAME")
             ->capture_default_str();
     }
     if (has(Flag::recall)) {
-        app.add_option("--min-recall", typed.options.min_recall, "leave out answers whose ROUGE-1 recall is not above")
+        app.add_option("--min-recall", typed.params.min_recall, "leave out answers whose ROUGE-1 recall is not above")
             ->type_name("PERCENT")
             ->capture_default_str();
     }
     if (has(Flag::seed)) {
-        app.add_option("--seed", typed.options.seed, "of the resampling for confidence intervals")
+        app.add_option("--seed", typed.params.seed, "of the resampling for confidence intervals")
             ->type_name("N")
             ->capture_default_str();
     }
-    app.add_option("--label", typed.options.labels,
+    app.add_option("--label", typed.params.labels,
                    "name to show instead of the model's, one for each recording; the same name groups them")
         ->type_name("NAME")
         ->allow_extra_args(false); // what follows is a recording

@@ -11,11 +11,11 @@
 
 void add_report_command(CLI::App & app, std::function<void()> & chosen) {
     struct Typed {
-        buoy::report::ReportOptions options;
-        std::string                 max_size = "20M";
+        buoy::report::ReportParams params;
+        std::string                max_size = "20M";
     };
     const auto typed = std::make_shared<Typed>();
-    auto &     o     = typed->options;
+    auto &     o     = typed->params;
     CLI::App * sub   = app.add_subcommand("report", "one page to explore a recording, or two side by side");
     sub->add_option("recordings", o.paths, "what --attn-dump wrote")->required()->expected(1, 2)->type_name("RUN.npz");
     sub->add_option("-o,--output", o.out, "page to write")->required()->type_name("FILE.html");
@@ -28,11 +28,11 @@ void add_report_command(CLI::App & app, std::function<void()> & chosen) {
     sub->add_flag("--force", o.force, "replace an existing file");
     sub->callback([&chosen, typed] {
         chosen = [typed] {
-            typed->options.max_size = buoy::parse_size("--max-size", typed->max_size);
-            for (const std::string & note : buoy::report::write_report(typed->options)) {
+            typed->params.max_size = buoy::parse_size("--max-size", typed->max_size);
+            for (const std::string & note : buoy::report::write_report(typed->params)) {
                 std::cerr << "llama-attention: " << buoy::printable(note) << "\n";
             }
-            std::cout << buoy::printable(typed->options.out) << "\n";
+            std::cout << buoy::printable(typed->params.out) << "\n";
         };
     });
 }

@@ -66,7 +66,7 @@ void add_layers_flag(FlagTable & table, buoy::ModelParams & model) {
         .with_env(layers_env);
 }
 
-void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & model) {
+void add_device_flags(FlagTable & table, DeviceParams & o, buoy::ModelParams & model) {
     const auto setter = [&model](auto set) {
         return [&model, set](const std::string & where, const std::string & text) { set(model, where, text); };
     };
@@ -107,7 +107,7 @@ void add_device_flags(FlagTable & table, DeviceOptions & o, buoy::ModelParams & 
     table.toggle("--list-devices", o.list_devices, true, "list the devices and exit");
 }
 
-void settle_devices(const DeviceOptions & o, buoy::ModelParams & model) {
+void settle_devices(const DeviceParams & o, buoy::ModelParams & model) {
     if (o.cpu_moe) {
         model.n_cpu_moe = whole_max;
     }

@@ -43,7 +43,7 @@ std::pair<int32_t, float> parse_bias(const std::string & where, const std::strin
 
 } // namespace
 
-void add_sampling_flags(FlagTable & table, RunOptions & o) {
+void add_sampling_flags(FlagTable & table, RunParams & o) {
     buoy::GenerateParams & g        = o.generate;
     const auto             set_bias = [&g](const std::string & where, const std::string & text) {
         const auto [id, bias] = parse_bias(where, text);
@@ -71,7 +71,7 @@ void add_sampling_flags(FlagTable & table, RunOptions & o) {
     table.toggle("--ignore-eos", o.ignore_eos, true, "go on after an end token instead of ending the text there");
 }
 
-void add_denoising_flags(FlagTable & table, RunOptions & o) {
+void add_denoising_flags(FlagTable & table, RunParams & o) {
     buoy::GenerateParams & g             = o.generate;
     const auto             set_algorithm = [&g](const std::string & where, const std::string & text) {
         try {
@@ -133,7 +133,7 @@ void add_denoising_flags(FlagTable & table, RunOptions & o) {
                  "steps that may only edit, once a block has no masks");
 }
 
-void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & context_default) {
+void add_compute_flags(FlagTable & table, RunParams & o, const std::string & context_default) {
     using buoy::FlashAttention, buoy::KvType, buoy::Unpack;
     const std::vector<std::pair<std::string, KvType>> kv = {
         {"f32", KvType::f32}, {"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
@@ -175,7 +175,7 @@ void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & co
         .with_env("LLAMA_ARG_NO_REPACK");
 }
 
-void settle(RunOptions & o) {
+void settle(RunParams & o) {
     settle_devices(o, o.model);
     settle_arithmetic(o.context);
     o.model.n_threads = o.context.n_threads;

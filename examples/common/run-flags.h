@@ -10,8 +10,8 @@
 #include <vector>
 
 // What every program that generates can be told.
-struct RunOptions : DeviceOptions {
-    RunOptions() { model.unpack = buoy::Unpack::automatic; }
+struct RunParams : DeviceParams {
+    RunParams() { model.unpack = buoy::Unpack::automatic; }
 
     std::string          model_path;
     buoy::ModelParams    model;
@@ -23,9 +23,9 @@ struct RunOptions : DeviceOptions {
 };
 
 // The flags, a group each. What they set must outlive the table.
-void add_sampling_flags(FlagTable & table, RunOptions & o);
-void add_denoising_flags(FlagTable & table, RunOptions & o);
-void add_compute_flags(FlagTable & table, RunOptions & o, const std::string & context_default);
+void add_sampling_flags(FlagTable & table, RunParams & o);
+void add_denoising_flags(FlagTable & table, RunParams & o);
+void add_compute_flags(FlagTable & table, RunParams & o, const std::string & context_default);
 
 // What several flags decide together; draws the seed where that was asked for, reads the table of frequencies.
-void settle(RunOptions & o);
+void settle(RunParams & o);

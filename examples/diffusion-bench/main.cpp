@@ -2,7 +2,7 @@
 #include "buoy/device.h"
 #include "io/size-limit.h"
 #include "measure.h"
-#include "options.h"
+#include "params.h"
 #include "run-main.h"
 #include "table.h"
 
@@ -11,25 +11,25 @@
 namespace {
 
 void run(int argc, char ** argv) {
-    Options options;
-    if (!parse_options(argc, argv, options)) {
+    BenchParams params;
+    if (!parse_params(argc, argv, params)) {
         return;
     }
-    if (!options.model_spec.empty()) {
-        buoy::write_random_model(buoy::parse_random_model(options.model_spec), options.model_path, options.force);
+    if (!params.model_spec.empty()) {
+        buoy::write_random_model(buoy::parse_random_model(params.model_spec), params.model_path, params.force);
         return;
     }
-    if (options.list_devices) {
-        buoy::add_rpc_servers(options.rpc);
+    if (params.list_devices) {
+        buoy::add_rpc_servers(params.rpc);
         print_devices();
         return;
     }
-    const MeasureParams params = {options.repetitions, options.warmup, options.profile};
-    Table               table(options);
-    for (const Case & one : options.cases) {
-        table.add(one, measure_apart(one, params));
+    const MeasureParams measured = {params.repetitions, params.warmup, params.profile};
+    Table               table(params);
+    for (const Case & one : params.cases) {
+        table.add(one, measure_apart(one, measured));
     }
-    if (options.growth) {
+    if (params.growth) {
         table.finish_growth();
     }
 }

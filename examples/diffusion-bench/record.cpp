@@ -25,12 +25,12 @@ struct TemporaryFile {
 buoy::Generation generate_recorded(buoy::Context & context, const Case & one, const std::vector<int32_t> & prompt) {
     const TemporaryFile file;
     const auto          n_prompt = static_cast<int32_t>(prompt.size());
-    buoy::RecordOptions options;
-    options.path     = file.path;
-    options.force    = true;
-    options.reduce   = *one.attn;
-    options.regions  = {{"prompt", {{0, n_prompt}}}, {"answer", {{n_prompt, n_prompt + one.generate.n_predict}}}};
-    options.max_size = std::numeric_limits<uint64_t>::max();
+    buoy::RecordParams  record;
+    record.path     = file.path;
+    record.force    = true;
+    record.reduce   = *one.attn;
+    record.regions  = {{"prompt", {{0, n_prompt}}}, {"answer", {{n_prompt, n_prompt + one.generate.n_predict}}}};
+    record.max_size = std::numeric_limits<uint64_t>::max();
 
     buoy::RecordedRun run;
     run.prompt_tokens = prompt;

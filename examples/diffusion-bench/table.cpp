@@ -138,11 +138,11 @@ void print_csv(const nlohmann::ordered_json & json, bool head) {
 
 } // namespace
 
-Table::Table(const Options & options)
-    : options_(options), recorded_(std::any_of(options.cases.begin(), options.cases.end(),
-                                               [](const Case & one) { return one.attn.has_value(); })) {
+Table::Table(const BenchParams & params)
+    : params_(params), recorded_(std::any_of(params.cases.begin(), params.cases.end(),
+                                             [](const Case & one) { return one.attn.has_value(); })) {
     for (size_t i = 0; i < parameters().size(); i++) {
-        const auto & cases   = options.cases;
+        const auto & cases   = params.cases;
         const bool   differs = std::any_of(cases.begin(), cases.end(),
                                            [&](const Case & one) { return one.values[i] != cases.front().values[i]; });
         // what a pass is about is shown even where it is the same for all
@@ -156,7 +156,7 @@ Table::Table(const Options & options)
 }
 
 Table::~Table() {
-    if (options_.format == OutputFormat::json && !rows_.empty()) {
+    if (params_.format == OutputFormat::json && !rows_.empty()) {
         std::printf("\n]\n");
     }
 }
@@ -165,13 +165,13 @@ void Table::print_markdown_head() {
     for (size_t i : varying_) {
         heads_.emplace_back(parameters()[i].column);
         size_t width = heads_.back().size();
-        for (const Case & one : options_.cases) {
+        for (const Case & one : params_.cases) {
             width = std::max(width, width_of(i == 0 ? base_name(one.values[i]) : one.values[i]));
         }
         widths_.push_back(width);
     }
     std::vector<std::string> measured;
-    if (options_.cases.front().forward_tokens == 0) {
+    if (params_.cases.front().forward_tokens == 0) {
         measured = {"tokens/s", "ms/forward", "forwards"};
     } else {
         measured = {"ms/forward"};
@@ -179,10 +179,10 @@ void Table::print_markdown_head() {
     if (recorded_) {
         measured.insert(measured.end(), {"× plain", "attn MiB"});
     }
-    if (options_.profile) {
+    if (params_.profile) {
         measured.insert(measured.end(), {"pass ms", "summary ms", "host ms", "sampling %"});
     }
-    if (options_.growth) {
+    if (params_.growth) {
         measured.insert(measured.end(), {"weights MiB", "K/V MiB", "compute MiB"});
     }
     measured.emplace_back("peak MiB");
@@ -215,11 +215,11 @@ std::vector<std::string> Table::cells(const Row & row) const {
         cells.push_back(row.one.attn ? fixed(m.attn_ratio, 3) : "");
         cells.push_back(row.one.attn ? mib(m.attn_bytes) : "");
     }
-    if (options_.profile) {
+    if (params_.profile) {
         cells.insert(cells.end(), {fixed(m.forward_ms, 2), fixed(m.summary_ms, 2), fixed(host_ms(m), 2),
                                    fixed(sampling_percent(m), 2)});
     }
-    if (options_.growth) {
+    if (params_.growth) {
         cells.insert(cells.end(), {mib(m.weight_bytes), mib(m.kv_bytes), mib(m.compute_bytes)});
     }
     cells.push_back(mib(m.peak_bytes));
@@ -237,9 +237,9 @@ void Table::print_markdown(const Row & row) {
 
 void Table::add(const Case & one, const Measurement & measured) {
     rows_.push_back({one, measured});
-    const nlohmann::ordered_json json  = to_json(one, measured, options_.profile, recorded_);
+    const nlohmann::ordered_json json  = to_json(one, measured, params_.profile, recorded_);
     const bool                   first = rows_.size() == 1; // only then is it known that there is anything to print
-    switch (options_.format) {
+    switch (params_.format) {
         case OutputFormat::md:
             if (first) {
                 print_markdown_head();
@@ -259,7 +259,7 @@ void Table::add(const Case & one, const Measurement & measured) {
 }
 
 void Table::finish_growth() const {
-    if (options_.format != OutputFormat::md || rows_.empty()) {
+    if (params_.format != OutputFormat::md || rows_.empty()) {
         return;
     }
     const Row & first = rows_.front();

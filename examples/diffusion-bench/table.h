@@ -1,7 +1,7 @@
 #pragma once
 
 #include "measure.h"
-#include "options.h"
+#include "params.h"
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 // measured; the other formats carry everything.
 class Table {
 public:
-    explicit Table(const Options & options);
+    explicit Table(const BenchParams & params);
     ~Table(); // ends the JSON array
 
     Table(const Table &)             = delete;
@@ -31,7 +31,7 @@ private:
     void                     print_markdown(const Row & row);
     std::vector<std::string> cells(const Row & row) const;
 
-    const Options &          options_;
+    const BenchParams &      params_;
     const bool               recorded_; // some rows with --attn
     std::vector<size_t>      varying_;  // indices into parameters()
     std::vector<std::string> heads_;

@@ -25,10 +25,10 @@ buoy::Generation generate_by_diffusion(const Session & session, const std::vecto
     const int64_t total    = n_masked + params.n_predict;
     int64_t       n_done   = 0;
     // a prompt with masks is shown as a whole: what is around them explains them
-    auto visual    = session.options.visual
+    auto visual    = session.params.visual
                          ? std::make_unique<Visual>(session.vocab, mask_id, n_masked > 0 ? 0 : prompt.size(), total)
                          : nullptr;
-    auto progress  = session.options.visual ? nullptr : std::make_unique<Progress>("denoising");
+    auto progress  = session.params.visual ? nullptr : std::make_unique<Progress>("denoising");
     params.on_step = [&](const buoy::StepReport & step, const std::vector<int32_t> & tokens) {
         n_done += static_cast<int64_t>(step.committed.size());
         if (visual) {
@@ -73,7 +73,7 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
 
 Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach) {
     Answer out;
-    out.params           = session.options.generate;
+    out.params           = session.params.generate;
     out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.context.n_ctx());
     const bool diffusion = session.context.info().traits.is_diffusion();
     out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params, attach)
@@ -96,6 +96,6 @@ std::string timings_text(const Session & session, const buoy::Generation & gener
                   session.load_ms, generation.prompt.size(), generation.prompt_ms, generation.tokens.size(),
                   generation.decode_ms, buoy::tokens_per_second(generation),
                   static_cast<long long>(generation.n_forward), n_forward > 0 ? n_tokens / n_forward : 0.0,
-                  static_cast<unsigned long long>(session.options.generate.seed));
+                  static_cast<unsigned long long>(session.params.generate.seed));
     return text;
 }

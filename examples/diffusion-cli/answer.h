@@ -2,7 +2,7 @@
 
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
-#include "options.h"
+#include "params.h"
 
 #include <functional>
 #include <string>
@@ -10,7 +10,7 @@
 
 // What a run needs, loaded.
 struct Session {
-    const Options &     options;
+    const CliParams &   params;
     const buoy::Vocab & vocab;
     buoy::Context &     context;
     double              load_ms = 0.0;

@@ -1,6 +1,6 @@
 #include "base/fail.h"
 #include "base/size.h"
-#include "option-flags.h"
+#include "param-flags.h"
 
 #include <filesystem>
 
@@ -39,7 +39,7 @@ bool same_place(const std::string & a, const std::string & b) {
     return a == b || (!unknown && place_a == place_b) || std::filesystem::equivalent(a, b, unknown);
 }
 
-void add_record_flags(FlagTable & table, AttnOptions & a) {
+void add_record_flags(FlagTable & table, AttnParams & a) {
     // remembers the flag, which without --attn-dump would do nothing
     const auto recording = [&a](auto set) {
         return [&a, set](const std::string & where, const std::string & text) {
@@ -90,9 +90,9 @@ void add_record_flags(FlagTable & table, AttnOptions & a) {
 
 } // namespace
 
-void add_attn_flags(FlagTable & table, Options & o) {
-    AttnOptions & a        = o.attn;
-    const auto    add_edit = [&a](const std::string & where, const std::string & text) {
+void add_attn_flags(FlagTable & table, CliParams & o) {
+    AttnParams & a        = o.attn;
+    const auto   add_edit = [&a](const std::string & where, const std::string & text) {
         try {
             a.edits.push_back(buoy::parse_edit(text));
         } catch (const buoy::Error & error) {
@@ -111,8 +111,8 @@ void add_attn_flags(FlagTable & table, Options & o) {
     table.toggle("--attn-edit-compare", a.compare, true, "run without the edits first and tell what they changed");
 }
 
-void check_attn(const Options & o) {
-    const AttnOptions & a = o.attn;
+void check_attn(const CliParams & o) {
+    const AttnParams & a = o.attn;
     if (!a.needs_dump.empty() && a.record.path.empty()) {
         buoy::fail(a.needs_dump[0], " says how to record and needs --attn-dump FILE.npz");
     }

@@ -25,15 +25,15 @@ std::string numbered(const std::string & path, int number) {
 
 // The settings with which the answer is generated, its length known.
 buoy::GenerateParams resolved_params(const Session & session, const Prompt & prompt) {
-    buoy::GenerateParams params = session.options.generate;
-    params.n_predict            = session.options.logits_out.empty()
+    buoy::GenerateParams params = session.params.generate;
+    params.n_predict            = session.params.logits_out.empty()
                                       ? buoy::answer_length(params, prompt.tokens.size(), session.context.n_ctx())
                                       : 0;
     return params;
 }
 
 int32_t step_bound(const Session & session, const Prompt & prompt, const buoy::GenerateParams & params) {
-    if (!session.options.logits_out.empty()) {
+    if (!session.params.logits_out.empty()) {
         return 1;
     }
     const int64_t n = buoy::step_count_max(session.context.info(), prompt.tokens, params);
@@ -44,7 +44,7 @@ int32_t step_bound(const Session & session, const Prompt & prompt, const buoy::G
 
 AttnRun::AttnRun(const Session & session, const Console & console, const Prompt & prompt, int number)
     : console_(console) {
-    const AttnOptions & attn = session.options.attn;
+    const AttnParams & attn = session.params.attn;
     if (!attn.is_used()) {
         return;
     }
@@ -64,26 +64,26 @@ AttnRun::AttnRun(const Session & session, const Console & console, const Prompt 
     if (attn.record.path.empty()) {
         return;
     }
-    buoy::RecordOptions options = attn.record;
-    options.path                = numbered(attn.record.path, number);
-    options.layers              = buoy::resolve_ranges("--attn-layers", attn.layers, "layer", info.n_layer);
-    options.heads               = buoy::resolve_ranges("--attn-heads", attn.heads, "head", info.n_head);
-    options.steps               = buoy::resolve_ranges("--attn-steps", attn.steps, "step", n_step);
-    options.rows                = buoy::resolve_ranges("--attn-rows", attn.rows, "position", n_all);
-    options.regions             = regions;
-    options.log = [&console](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
+    buoy::RecordParams record = attn.record;
+    record.path               = numbered(attn.record.path, number);
+    record.layers             = buoy::resolve_ranges("--attn-layers", attn.layers, "layer", info.n_layer);
+    record.heads              = buoy::resolve_ranges("--attn-heads", attn.heads, "head", info.n_head);
+    record.steps              = buoy::resolve_ranges("--attn-steps", attn.steps, "step", n_step);
+    record.rows               = buoy::resolve_ranges("--attn-rows", attn.rows, "position", n_all);
+    record.regions            = regions;
+    record.log = [&console](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
 
     buoy::RecordedRun run;
     run.prompt        = session.vocab.decode(prompt.tokens, true);
     run.prompt_tokens = prompt.tokens;
-    run.context       = session.options.context;
+    run.context       = session.params.context;
     run.generate      = params;
-    run.single_pass   = !session.options.logits_out.empty();
+    run.single_pass   = !session.params.logits_out.empty();
     for (const buoy::EditSpec & edit : attn.edits) {
         run.edits.push_back(edit.text);
     }
-    path_     = options.path;
-    recorder_ = std::make_unique<buoy::Recorder>(options, info, session.vocab, run);
+    path_     = record.path;
+    recorder_ = std::make_unique<buoy::Recorder>(record, info, session.vocab, run);
     console_.log(buoy::LogLevel::notice,
                  buoy::concat("recording at most ", buoy::size_text(recorder_->predicted_size()), " to ",
                               buoy::printable(path_)));

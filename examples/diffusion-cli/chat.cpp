@@ -86,8 +86,8 @@ public:
 private:
     void clear() {
         history_.clear();
-        if (!session_.options.system.empty()) {
-            history_.push_back({"system", session_.options.system});
+        if (!session_.params.system.empty()) {
+            history_.push_back({"system", session_.params.system});
         }
     }
 
@@ -146,7 +146,7 @@ private:
         stored_               = observed ? std::vector<int32_t>() : out.generation.stored;
         attn.finish(out.generation.steps.size());
         history_.push_back({"assistant", out.text});
-        if (session_.options.verbose) {
+        if (session_.params.verbose) {
             console_.log(buoy::LogLevel::info, timings_text(session_, out.generation));
         }
         clear_interrupt(); // it stopped the answer
@@ -158,13 +158,13 @@ private:
 
     // with -n -1 an answer takes what is left, and one token at least
     int32_t n_answer() const {
-        const int32_t n = session_.options.generate.n_predict;
+        const int32_t n = session_.params.generate.n_predict;
         return n < 0 ? 1 : n;
     }
 
     // Drops the oldest question with its answer, the system message stays.
     bool forget_oldest() {
-        const size_t first = session_.options.system.empty() ? 0 : 1;
+        const size_t first = session_.params.system.empty() ? 0 : 1;
         if (history_.size() < first + 3) {
             return false;
         }
@@ -192,9 +192,9 @@ private:
 
 } // namespace
 
-void check_can_chat(const Options & options, const buoy::Vocab & vocab) {
+void check_can_chat(const CliParams & params, const buoy::Vocab & vocab) {
     if (!vocab.has_chat_template()) {
-        buoy::fail(buoy::printable(options.model_path),
+        buoy::fail(buoy::printable(params.model_path),
                    ": no chat template, so -cnv can't be used; --raw -p TEXT continues a text");
     }
 }

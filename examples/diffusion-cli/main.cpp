@@ -12,7 +12,7 @@
 #include "interrupt.h"
 #include "io/npy.h"
 #include "load.h"
-#include "options.h"
+#include "params.h"
 #include "prompt.h"
 #include "run-main.h"
 
@@ -28,13 +28,13 @@ namespace {
 
 constexpr int exit_interrupted = 130;
 
-int write_frequencies(const Options & options) {
-    if (options.model_path.empty() || options.texts.empty() || options.output.empty()) {
+int write_frequencies(const CliParams & params) {
+    if (params.model_path.empty() || params.texts.empty() || params.output.empty()) {
         buoy::fail("tokens-freq needs -m MODEL.gguf, -f TEXT and -o TABLE.json");
     }
-    const buoy::Vocab    vocab = buoy::Vocab::load(buoy::find_model(options.model_path));
+    const buoy::Vocab    vocab = buoy::Vocab::load(buoy::find_model(params.model_path));
     buoy::FrequencyTable table;
-    for (const std::string & path : options.texts) {
+    for (const std::string & path : params.texts) {
         if (interrupted()) {
             return exit_interrupted;
         }
@@ -43,7 +43,7 @@ int write_frequencies(const Options & options) {
             table.n_total++;
         }
     }
-    buoy::save_frequency_table(table, options.output, options.force);
+    buoy::save_frequency_table(table, params.output, params.force);
     return 0;
 }
 
@@ -57,14 +57,14 @@ int write_logits(const Session & session, const Console & console, const Prompt 
     request.tokens = prompt.tokens;
     request.rows.resize(prompt.tokens.size());
     std::iota(request.rows.begin(), request.rows.end(), 0);
-    request.block_length = session.options.generate.block_length;
+    request.block_length = session.params.generate.block_length;
     attn.prepare_pass(request);
     const buoy::ForwardResult & result = session.context.forward(request);
     if (interrupted()) {
         return exit_interrupted;
     }
     attn.finish_pass(prompt.tokens);
-    buoy::write_npy(session.options.logits_out, {n_tokens, session.context.info().n_vocab}, result.logits);
+    buoy::write_npy(session.params.logits_out, {n_tokens, session.context.info().n_vocab}, result.logits);
     return 0;
 }
 
@@ -77,11 +77,11 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
                 {"tokens", generation.tokens},
                 {"steps", buoy::steps_json(generation.steps)},
                 {"forwards", generation.n_forward},
-                {"seed", session.options.generate.seed},
+                {"seed", session.params.generate.seed},
                 {"ended", generation.ended},
                 {"stopped", generation.stopped},
                 {"model", buoy::model_json(info)},
-                {"settings", buoy::settings_json(info, session.options.context, out.params)},
+                {"settings", buoy::settings_json(info, session.params.context, out.params)},
                 {"timings",
                  {{"load_ms", session.load_ms},
                   {"prompt_ms", generation.prompt_ms},
@@ -103,34 +103,34 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
 
 // One prompt, one text.
 int run_once(const Session & session, const Console & console, const Request & request) {
-    const Options & options = session.options;
-    const auto &    infill  = request.infill;
-    AttnRun         attn(session, console, request.prompt);
-    const auto      make_answer = [&](Printed printed, const Attach & attach) {
+    const CliParams & params = session.params;
+    const auto &      infill = request.infill;
+    AttnRun           attn(session, console, request.prompt);
+    const auto        make_answer = [&](Printed printed, const Attach & attach) {
         Answer made = answer(session, request.prompt.tokens, printed, attach);
         made.text   = infill ? infill->filled(session.vocab, made.generation.sequence) : made.text;
         return made;
     };
     Answer unedited;
-    if (options.attn.compare) {
+    if (params.attn.compare) {
         unedited = make_answer(Printed::nothing, [](buoy::GenerateParams &) {});
         if (unedited.generation.stopped) {
             return exit_interrupted; // nothing to compare it with
         }
     }
-    const Answer out = make_answer(options.json || infill ? Printed::nothing : Printed::text, attn.attach());
+    const Answer out = make_answer(params.json || infill ? Printed::nothing : Printed::text, attn.attach());
     attn.finish(out.generation.steps.size());
-    const bool     compare  = options.attn.compare && !out.generation.stopped;
+    const bool     compare  = params.attn.compare && !out.generation.stopped;
     const Compared compared = compare ? compare_answers(unedited, out) : Compared();
-    if (options.json) {
+    if (params.json) {
         print_json(session, out, attn, compared);
     } else if (infill) {
         print_text(out.text + (!out.text.empty() && out.text.back() == '\n' ? "" : "\n"));
     }
-    if (compare && !options.json) {
+    if (compare && !params.json) {
         console.log(buoy::LogLevel::notice, compared.line);
     }
-    if (options.perf) {
+    if (params.perf) {
         console.log(buoy::LogLevel::notice, timings_text(session, out.generation));
     }
     return out.generation.stopped ? exit_interrupted : 0;
@@ -143,70 +143,69 @@ std::string model_line(const buoy::ModelInfo & info, size_t n_prompt, int32_t n_
                         " MiB; prompt of ", n_prompt, " tokens, context of ", n_ctx);
 }
 
-int load_and_run(Options & options, const Console & console) {
+int load_and_run(CliParams & params, const Console & console) {
     const auto            begin = std::chrono::steady_clock::now();
-    const buoy::ModelFile file(options.model_path);
+    const buoy::ModelFile file(params.model_path);
     const buoy::Vocab     vocab    = file.vocab();
-    const Request         request  = make_request(options, vocab);
+    const Request         request  = make_request(params, vocab);
     const size_t          n_tokens = request.prompt.tokens.size();
-    complete(options, vocab, n_tokens);
-    const std::unique_ptr<buoy::Context> context = load_context(file, options);
+    complete(params, vocab, n_tokens);
+    const std::unique_ptr<buoy::Context> context = load_context(file, params);
     if (!context) {
         return exit_interrupted;
     }
     const buoy::ModelInfo & info = context->info();
-    if (options.infill && !info.traits.is_diffusion()) {
+    if (params.infill && !info.traits.is_diffusion()) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
     }
-    if (!options.attn.edits.empty()) {
+    if (!params.attn.edits.empty()) {
         buoy::check_can_edit(context->model());
     }
-    options.context.n_ctx     = context->n_ctx();
+    params.context.n_ctx      = context->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;
-    const Session session  = {options, vocab, *context, std::chrono::duration<double, std::milli>(since_begin).count()};
+    const Session session  = {params, vocab, *context, std::chrono::duration<double, std::milli>(since_begin).count()};
     const auto    n_prompt = static_cast<int64_t>(n_tokens);
-    if (!options.logits_out.empty()) {
-        warn(options, console, info, n_prompt);
+    if (!params.logits_out.empty()) {
+        warn(params, console, info, n_prompt);
         return write_logits(session, console, request.prompt);
     }
-    buoy::check_params(options.generate, info);
-    warn(options, console, info,
-         options.chat ? context->n_ctx()
-                      : n_prompt + buoy::answer_length(options.generate, n_tokens, context->n_ctx()));
+    buoy::check_params(params.generate, info);
+    warn(params, console, info,
+         params.chat ? context->n_ctx() : n_prompt + buoy::answer_length(params.generate, n_tokens, context->n_ctx()));
     console.log(buoy::LogLevel::info, model_line(info, n_tokens, context->n_ctx()));
-    if (options.chat) {
-        return chat(session, console, read_prompt(options));
+    if (params.chat) {
+        return chat(session, console, read_prompt(params));
     }
     return run_once(session, console, request);
 }
 
 int run(int argc, char ** argv) {
-    Options options;
-    if (!parse_options(argc, argv, options)) {
+    CliParams params;
+    if (!parse_params(argc, argv, params)) {
         return 0;
     }
-    if (options.tokens_freq) {
-        return write_frequencies(options);
+    if (params.tokens_freq) {
+        return write_frequencies(params);
     }
-    buoy::add_rpc_servers(options.rpc);
-    if (options.list_devices) {
+    buoy::add_rpc_servers(params.rpc);
+    if (params.list_devices) {
         print_devices();
         return 0;
     }
-    if (!options.chat && !options.prompt_given && options.prompt_file.empty() && options.tokens.empty()) {
-        buoy::fail(options.logits_out.empty() ? "" : "--logits-out: ",
+    if (!params.chat && !params.prompt_given && params.prompt_file.empty() && params.tokens.empty()) {
+        buoy::fail(params.logits_out.empty() ? "" : "--logits-out: ",
                    "no prompt given: -p TEXT, -f FILE, --tokens IDS, or -cnv to chat");
     }
-    const bool model_given = !options.model_path.empty();
-    options.model_path     = buoy::find_model(model_given ? options.model_path : buoy::bundled_diffusion_model);
-    const Console console("llama-diffusion-cli", options.verbose, options.log_file);
-    options.model.log = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
+    const bool model_given = !params.model_path.empty();
+    params.model_path      = buoy::find_model(model_given ? params.model_path : buoy::bundled_diffusion_model);
+    const Console console("llama-diffusion-cli", params.verbose, params.log_file);
+    params.model.log = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
     if (!model_given) {
         console.log(buoy::LogLevel::notice,
                     buoy::concat("no model given (-m), running the bundled ", buoy::bundled_diffusion_model, ": ",
-                                 buoy::printable(options.model_path)));
+                                 buoy::printable(params.model_path)));
     }
-    return load_and_run(options, console);
+    return load_and_run(params, console);
 }
 
 } // namespace

@@ -30,14 +30,14 @@ std::string read_text_file(const std::string & path, const char * what) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::string read_prompt(const Options & options) {
-    if (!options.prompt_from_stdin() && options.prompt_file.empty()) {
-        return options.prompt;
+std::string read_prompt(const CliParams & params) {
+    if (!params.prompt_from_stdin() && params.prompt_file.empty()) {
+        return params.prompt;
     }
     std::string text =
-        options.prompt_from_stdin() ? read_standard_input() : read_text_file(options.prompt_file, "prompt file");
+        params.prompt_from_stdin() ? read_standard_input() : read_text_file(params.prompt_file, "prompt file");
     // an editor's or echo's last newline is no part of a message
-    if (!options.raw && !options.infill && !text.empty() && text.back() == '\n') {
+    if (!params.raw && !params.infill && !text.empty() && text.back() == '\n') {
         text.pop_back();
     }
     return text;
@@ -63,21 +63,21 @@ std::string unescaped(const std::string & text) {
     return out;
 }
 
-Prompt make_prompt(const Options & options, const buoy::Vocab & vocab) {
-    if (!options.tokens.empty()) {
-        return {parse_tokens(options.tokens), {}};
+Prompt make_prompt(const CliParams & params, const buoy::Vocab & vocab) {
+    if (!params.tokens.empty()) {
+        return {parse_tokens(params.tokens), {}};
     }
-    const std::string text = read_prompt(options);
-    if (!options.raw && vocab.has_chat_template()) {
+    const std::string text = read_prompt(params);
+    if (!params.raw && vocab.has_chat_template()) {
         std::vector<buoy::ChatMessage> messages;
-        if (!options.system.empty()) {
-            messages.push_back({"system", options.system});
+        if (!params.system.empty()) {
+            messages.push_back({"system", params.system});
         }
         messages.push_back({"user", text});
         return {vocab.encode_chat(messages, true), messages};
     }
-    if (!options.system.empty()) {
-        buoy::fail("-sys needs a chat template, which ", buoy::printable(options.model_path), " does not have");
+    if (!params.system.empty()) {
+        buoy::fail("-sys needs a chat template, which ", buoy::printable(params.model_path), " does not have");
     }
     return {vocab.encode(text, true, false), {}};
 }

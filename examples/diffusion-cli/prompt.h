@@ -1,14 +1,14 @@
 #pragma once
 
 #include "buoy/vocab.h"
-#include "options.h"
+#include "params.h"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 // The text of -p or -f, from a file or standard input where they say so.
-std::string read_prompt(const Options & options);
+std::string read_prompt(const CliParams & params);
 
 // What llama.cpp makes of the backslashes in a prompt: \n \r \t \' \" \\ and \xHH; all others stay as they are.
 std::string unescaped(const std::string & text);
@@ -19,6 +19,6 @@ struct Prompt {
 };
 
 // That text as tokens, through the chat template where there is one; or the ids of --tokens.
-Prompt make_prompt(const Options & options, const buoy::Vocab & vocab);
+Prompt make_prompt(const CliParams & params, const buoy::Vocab & vocab);
 
 std::string read_text_file(const std::string & path, const char * what);

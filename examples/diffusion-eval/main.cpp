@@ -11,7 +11,7 @@
 #include "eval/run.h"
 #include "eval/summary.h"
 #include "interrupt.h"
-#include "options.h"
+#include "params.h"
 #include "progress-line.h"
 #include "run-main.h"
 
@@ -22,16 +22,16 @@ namespace {
 constexpr const char * program          = "llama-diffusion-eval";
 constexpr int          exit_interrupted = 130;
 
-void print_summary(const std::string & path, const Options & options) {
+void print_summary(const std::string & path, const EvalParams & params) {
     const buoy::QaSummary                summary   = buoy::summarize(path);
     const std::vector<buoy::QaAttention> attention = buoy::summarize_attention(path);
-    if (options.json) {
+    if (params.json) {
         nlohmann::ordered_json json = buoy::summary_json(summary);
         if (!attention.empty()) {
             json["attention"] = buoy::attention_json(attention);
         }
         print_text(buoy::json_line(json));
-    } else if (options.csv) {
+    } else if (params.csv) {
         print_text(buoy::analysis::to_csv(buoy::summary_csv(summary)));
     } else {
         std::vector<buoy::analysis::Table> tables = buoy::summary_tables(summary);
@@ -47,42 +47,42 @@ void print_summary(const std::string & path, const Options & options) {
         }
         print_text(text);
     }
-    if (!options.figures.empty()) {
-        buoy::write_qa_figures(options.figures, buoy::qa_figures(summary, attention));
+    if (!params.figures.empty()) {
+        buoy::write_qa_figures(params.figures, buoy::qa_figures(summary, attention));
     }
 }
 
-int run_questions(const Options & options) {
-    const Console         console(program, options.verbose, options.log_file);
-    const buoy::QaDataset dataset = buoy::load_dataset(options.data);
+int run_questions(const EvalParams & params) {
+    const Console         console(program, params.verbose, params.log_file);
+    const buoy::QaDataset dataset = buoy::load_dataset(params.data);
     buoy::QaRun           run;
-    run.conditions = buoy::make_conditions(options.plan);
-    run.form       = options.form.empty() ? buoy::PromptTemplate::standard() : buoy::PromptTemplate::load(options.form);
-    run.models     = buoy::name_models(options.models);
-    run.model      = options.model;
+    run.conditions = buoy::make_conditions(params.plan);
+    run.form       = params.form.empty() ? buoy::PromptTemplate::standard() : buoy::PromptTemplate::load(params.form);
+    run.models     = buoy::name_models(params.models);
+    run.model      = params.model;
     run.model.log  = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
     run.model.progress = [](float) { return !interrupted(); };
-    run.context        = options.context;
-    run.generate       = options.generate;
-    run.ignore_eos     = options.ignore_eos;
+    run.context        = params.context;
+    run.generate       = params.generate;
+    run.ignore_eos     = params.ignore_eos;
     run.dataset        = &dataset;
-    run.n_items        = options.n_items > 0 ? std::min(options.n_items, dataset.items.size()) : dataset.items.size();
-    run.shard          = options.shard;
-    run.n_shards       = options.n_shards;
-    run.raw            = options.raw;
+    run.n_items        = params.n_items > 0 ? std::min(params.n_items, dataset.items.size()) : dataset.items.size();
+    run.shard          = params.shard;
+    run.n_shards       = params.n_shards;
+    run.raw            = params.raw;
     run.stopped        = interrupted;
     if (run.n_shards > run.n_items) {
         buoy::fail("--shard: ", run.n_shards, " shards of ", run.n_items, " questions, expected at most one for each");
     }
-    if (!options.figures.empty()) {
-        buoy::make_figure_directory(options.figures); // not found out after hours
+    if (!params.figures.empty()) {
+        buoy::make_figure_directory(params.figures); // not found out after hours
     }
-    if (options.attn_metrics) {
+    if (params.attn_metrics) {
         run.probe      = buoy::make_attention_probe;
         run.probe_name = "metrics";
     }
-    run.output = options.output.empty() ? buoy::default_output(run) : options.output;
-    if (options.output.empty()) {
+    run.output = params.output.empty() ? buoy::default_output(run) : params.output;
+    if (params.output.empty()) {
         console.log(buoy::LogLevel::notice, "the answers are in " + buoy::printable(run.output));
     }
     bool complete = false;
@@ -99,24 +99,24 @@ int run_questions(const Options & options) {
         console.log(buoy::LogLevel::notice, "stopped; the same command goes on from " + buoy::printable(run.output));
         return exit_interrupted;
     }
-    print_summary(run.output, options);
+    print_summary(run.output, params);
     return 0;
 }
 
 int run(int argc, char ** argv) {
-    Options options;
-    if (!parse_options(argc, argv, options)) {
+    EvalParams params;
+    if (!parse_params(argc, argv, params)) {
         return 0;
     }
-    buoy::add_rpc_servers(options.rpc);
-    if (options.list_devices) {
+    buoy::add_rpc_servers(params.rpc);
+    if (params.list_devices) {
         print_devices();
         return 0;
     }
-    switch (options.command) {
-        case Command::qa: return run_questions(options);
-        case Command::summary: print_summary(options.files[0], options); break;
-        case Command::merge: buoy::merge_results(options.files, options.output, options.force); break;
+    switch (params.command) {
+        case Command::qa: return run_questions(params);
+        case Command::summary: print_summary(params.files[0], params); break;
+        case Command::merge: buoy::merge_results(params.files, params.output, params.force); break;
     }
     return 0;
 }

@@ -20,7 +20,7 @@ struct Region {
 };
 
 // What to keep of a run, and where. Index lists: empty is all, an index that does not exist is an error.
-struct RecordOptions {
+struct RecordParams {
     std::string          path;
     bool                 force = false; // replace an existing file
     std::vector<int32_t> layers;
@@ -49,8 +49,8 @@ struct RecordedRun {
 // appears under its name when finish() returns. Dropped without finish() it leaves nothing behind.
 class Recorder {
 public:
-    // Checks the options against the model and the run, predicts the size, creates the temporary file.
-    Recorder(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run);
+    // Checks the params against the model and the run, predicts the size, creates the temporary file.
+    Recorder(const RecordParams & params, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run);
     ~Recorder();
     Recorder(const Recorder &)             = delete;
     Recorder & operator=(const Recorder &) = delete;

@@ -10,13 +10,13 @@ const Metric metric = {"absorption",
                        {{"absorption", "absorption %", 1}},
                        {{"absorption", "mean absorption %", 1}, {"absorption_max", "largest %", 1}}};
 
-Measured measure(const Recording & recording, const StudyOptions & options, Table & anchors) {
+Measured measure(const Recording & recording, const StudyParams & params, Table & anchors) {
     const AnchorRule rule =
-        resolve_rule(options.rule.value_or(parse_rule("auto")), recording.attention() == AttentionKind::causal);
+        resolve_rule(params.rule.value_or(parse_rule("auto")), recording.attention() == AttentionKind::causal);
     Measured out;
-    out.layers = choose_layers(recording, options.layers);
+    out.layers = choose_layers(recording, params.layers);
     const std::vector<Received> received =
-        received_of_rows(recording, out.layers, latest_rows(recording, options.step), metric.name);
+        received_of_rows(recording, out.layers, latest_rows(recording, params.step), metric.name);
     out.by_layer.resize(1);
     out.detail["rule"] = rule.text();
     for (size_t l = 0; l < out.layers.size(); l++) {
@@ -35,13 +35,13 @@ Measured measure(const Recording & recording, const StudyOptions & options, Tabl
 
 } // namespace
 
-Findings study_absorption(const StudyOptions & options) {
+Findings study_absorption(const StudyParams & params) {
     Table anchors{"", {{"recording"}, {"layer"}, {"anchors (position, token)"}}, {}};
 
     const std::vector<Measured> measured =
-        measure_each(options, [&](const Recording & r) { return measure(r, options, anchors); });
+        measure_each(params, [&](const Recording & r) { return measure(r, params, anchors); });
     const std::vector<Group> groups = group_by_model(measured);
-    Findings                 out    = report(metric, measured, options);
+    Findings                 out    = report(metric, measured, params);
     if (measured.size() == 1) {
         out.tables.push_back(anchors);
     }
@@ -50,9 +50,9 @@ Findings study_absorption(const StudyOptions & options) {
     chart.y.min        = 0;
     out.figure.title   = "Absorption by layer";
     out.figure.caption = "Share of all attention that the anchors receive" +
-                         std::string(options.step ? " in step " + std::to_string(*options.step)
-                                                  : " in the pattern of the finished sequence") +
-                         "; anchors by rule " + options.rule.value_or(parse_rule("auto")).text() + "." +
+                         std::string(params.step ? " in step " + std::to_string(*params.step)
+                                                 : " in the pattern of the finished sequence") +
+                         "; anchors by rule " + params.rule.value_or(parse_rule("auto")).text() + "." +
                          band_text(measured);
     out.figure.charts = {chart};
     return out;

@@ -158,36 +158,36 @@ figure::Figure figure_of(const Measured & one, bool has_rows) {
 
 } // namespace
 
-Findings study_compare(const StudyOptions & options) {
-    if (options.paths.size() != 2) {
-        fail("compare: ", options.paths.size(), " recordings, expected two");
+Findings study_compare(const StudyParams & params) {
+    if (params.paths.size() != 2) {
+        fail("compare: ", params.paths.size(), " recordings, expected two");
     }
-    const Recording a = Recording::open(options.paths[0]);
-    const Recording b = Recording::open(options.paths[1]);
+    const Recording a = Recording::open(params.paths[0]);
+    const Recording b = Recording::open(params.paths[1]);
     for (const Recording * one : {&a, &b}) {
         one->need_reduce({TapReduce::none, TapReduce::heads, TapReduce::received}, metric.name);
     }
-    const AnchorRule rule = resolve_rule(options.rule.value_or(AnchorRule{}), a.attention() == AttentionKind::causal);
+    const AnchorRule rule = resolve_rule(params.rule.value_or(AnchorRule{}), a.attention() == AttentionKind::causal);
     Measured         one;
-    one.path                   = options.paths[0];
-    one.layers                 = common(choose_layers(a, options.layers), choose_layers(b, options.layers));
+    one.path                   = params.paths[0];
+    one.layers                 = common(choose_layers(a, params.layers), choose_layers(b, params.layers));
     std::vector<int32_t> steps = common(a.steps(), b.steps());
-    if (options.step) {
-        a.rows(*options.step); // refuses a step that is not there
-        b.rows(*options.step);
-        steps = {*options.step};
+    if (params.step) {
+        a.rows(*params.step); // refuses a step that is not there
+        b.rows(*params.step);
+        steps = {*params.step};
     }
     if (one.layers.empty() || steps.empty()) {
         fail(printable(a.path()), " and ", printable(b.path()), " have ", one.layers.empty() ? "no layer" : "no step",
              " in common");
     }
     differences(a, b, steps, one.layers, rule).put_into(one);
-    const std::string name_a  = options.labels.empty() ? base_name(options.paths[0]) : options.labels[0];
-    const std::string name_b  = options.labels.empty() ? base_name(options.paths[1]) : options.labels[1];
+    const std::string name_a  = params.labels.empty() ? base_name(params.paths[0]) : params.labels[0];
+    const std::string name_b  = params.labels.empty() ? base_name(params.paths[1]) : params.labels[1];
     const Json        changed = token_changes(a, b);
     one.model                 = name_a + " → " + name_b;
-    one.detail = {{"other", options.paths[1]}, {"rule", rule.text()}, {"steps", steps}, {"changed_positions", changed}};
-    Findings out = report(metric, {one}, options);
+    one.detail = {{"other", params.paths[1]}, {"rule", rule.text()}, {"steps", steps}, {"changed_positions", changed}};
+    Findings out = report(metric, {one}, params);
     out.notes.push_back(concat(changed.size(), " of ", std::max(a.n_positions(), b.n_positions()),
                                " tokens of the finished sequences differ"));
     out.figure         = figure_of(one, have_rows(a, b));

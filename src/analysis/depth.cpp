@@ -46,16 +46,15 @@ std::vector<double> shares(const Received & A, const TokenClasses & classes, siz
     return out;
 }
 
-Measured measure(const Recording & recording, const StudyOptions & options) {
+Measured measure(const Recording & recording, const StudyParams & params) {
     const TokenClasses        classes(recording);
-    const std::vector<size_t> gold_positions = region_positions(recording, options.gold);
+    const std::vector<size_t> gold_positions = region_positions(recording, params.gold);
     Measured                  out;
-    out.layers = choose_layers(recording, options.layers);
+    out.layers = choose_layers(recording, params.layers);
     LayerMeans means(n_numbers, out.layers.size());
-    for_each_received(recording, out.layers, options.step, metric.name,
-                      [&](int32_t step, size_t l, const Received & A) {
-                          means.add(l, shares(A, classes, static_cast<size_t>(step), gold_positions));
-                      });
+    for_each_received(recording, out.layers, params.step, metric.name, [&](int32_t step, size_t l, const Received & A) {
+        means.add(l, shares(A, classes, static_cast<size_t>(step), gold_positions));
+    });
     means.put_into(out);
     return out;
 }
@@ -81,10 +80,10 @@ figure::LineChart chart_of(const Group & group, bool has_gold) {
 
 } // namespace
 
-Findings study_depth(const StudyOptions & options) {
+Findings study_depth(const StudyParams & params) {
     const std::vector<Measured> measured =
-        measure_each(options, [&](const Recording & r) { return measure(r, options); });
-    Findings out     = report(metric, measured, options);
+        measure_each(params, [&](const Recording & r) { return measure(r, params); });
+    Findings out     = report(metric, measured, params);
     bool     no_gold = true;
     for (const Measured & one : measured) {
         no_gold = no_gold && !(one.overall[gold] >= 0);
@@ -96,7 +95,7 @@ Findings study_depth(const StudyOptions & options) {
     out.figure.columns      = 2;
     out.figure.shared_scale = true;
     out.figure.caption = "Structure: special tokens, punctuation, white space and masks. Content: all other tokens" +
-                         std::string(no_gold ? "." : "; gold: those of the region " + options.gold + ".") +
+                         std::string(no_gold ? "." : "; gold: those of the region " + params.gold + ".") +
                          band_text(measured);
     return out;
 }

@@ -157,9 +157,9 @@ void add_steps(const Recording & recording, const Layers & layers, NpzWriter & n
 
 } // namespace
 
-void export_neuir(const Recording & recording, const Layers & layers, const ExportOptions & options) {
+void export_neuir(const Recording & recording, const Layers & layers, const ExportParams & params) {
     recording.need_reduce({TapReduce::none, TapReduce::heads}, "export --format neuir");
-    PendingFile file(options.out, options.force);
+    PendingFile file(params.out, params.force);
     NpzWriter   npz(file);
     for (int32_t layer : layers) {
         const Array pattern = finished_pattern(recording, layer);

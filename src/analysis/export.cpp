@@ -30,7 +30,7 @@ std::vector<float> padded(const std::vector<Received> & received, size_t n_posit
     return out;
 }
 
-void export_npz(const Recording & recording, const Layers & layers, const ExportOptions & options) {
+void export_npz(const Recording & recording, const Layers & layers, const ExportParams & params) {
     const size_t          T = recording.n_positions(), S = recording.n_steps();
     const size_t          n_steps = recording.steps().size();
     std::vector<float>    received;
@@ -53,7 +53,7 @@ void export_npz(const Recording & recording, const Layers & layers, const Export
         fail(printable(recording.path()),
              ": some steps have no query rows (--attn-rows), so they have no received attention");
     }
-    PendingFile file(options.out, options.force);
+    PendingFile file(params.out, params.force);
     NpzWriter   npz(file);
     npz.add("received.npy", array_member({extent(n_steps), extent(layers.size()), extent(T)}, received));
     npz.add("finished.npy",
@@ -69,8 +69,8 @@ void export_npz(const Recording & recording, const Layers & layers, const Export
     file.commit();
 }
 
-void export_csv(const Recording & recording, const Layers & layers, const ExportOptions & options) {
-    PendingFile file(options.out, options.force);
+void export_csv(const Recording & recording, const Layers & layers, const ExportParams & params) {
+    PendingFile file(params.out, params.force);
     bool        first = true;
     for_each_received(recording, layers, std::nullopt, "export", [&](int32_t step, size_t l, const Received & A) {
         Table part{"", {{"step"}, {"layer"}, {"position"}, {"token"}, {"piece"}, {"received"}}, {}};
@@ -86,9 +86,9 @@ void export_csv(const Recording & recording, const Layers & layers, const Export
     file.commit();
 }
 
-void export_bertviz(const Recording & recording, const Layers & layers, const ExportOptions & options) {
+void export_bertviz(const Recording & recording, const Layers & layers, const ExportParams & params) {
     recording.need_reduce({TapReduce::none, TapReduce::heads}, "export --format bertviz");
-    PendingFile file(options.out, options.force);
+    PendingFile file(params.out, params.force);
     const auto  put = [&](const std::string & text) { file.write(text.data(), text.size()); };
     put("{\"tokens\": " + nlohmann::json(recording.pieces()).dump() + ", \"layers\": " + nlohmann::json(layers).dump() +
         ", \"attention\": [");
@@ -136,19 +136,19 @@ Array finished_pattern(const Recording & recording, int32_t layer) {
     return out;
 }
 
-void export_recording(const ExportOptions & options) {
-    const Recording recording = Recording::open(options.path);
-    const Layers    layers    = choose_layers(recording, options.layers);
-    if (options.format == "neuir") {
-        export_neuir(recording, layers, options);
-    } else if (options.format == "npz") {
-        export_npz(recording, layers, options);
-    } else if (options.format == "csv") {
-        export_csv(recording, layers, options);
-    } else if (options.format == "bertviz") {
-        export_bertviz(recording, layers, options);
+void export_recording(const ExportParams & params) {
+    const Recording recording = Recording::open(params.path);
+    const Layers    layers    = choose_layers(recording, params.layers);
+    if (params.format == "neuir") {
+        export_neuir(recording, layers, params);
+    } else if (params.format == "npz") {
+        export_npz(recording, layers, params);
+    } else if (params.format == "csv") {
+        export_csv(recording, layers, params);
+    } else if (params.format == "bertviz") {
+        export_bertviz(recording, layers, params);
     } else {
-        fail("--format: ", in_quotes(options.format), " is none of neuir, npz, csv and bertviz");
+        fail("--format: ", in_quotes(params.format), " is none of neuir, npz, csv and bertviz");
     }
 }
 

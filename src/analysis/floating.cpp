@@ -28,14 +28,14 @@ struct Last {
     size_t              largest = 0;
 };
 
-Measured measure(const Recording & recording, const StudyOptions & options) {
+Measured measure(const Recording & recording, const StudyParams & params) {
     const AnchorRule rule =
-        resolve_rule(options.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
+        resolve_rule(params.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
     Measured out;
-    out.layers = choose_layers(recording, options.layers);
+    out.layers = choose_layers(recording, params.layers);
     std::vector<Last> last(out.layers.size());
     LayerMeans        means(n_numbers, out.layers.size());
-    for_each_received(recording, out.layers, options.step, metric.name, [&](int32_t, size_t l, const Received & A) {
+    for_each_received(recording, out.layers, params.step, metric.name, [&](int32_t, size_t l, const Received & A) {
         const Last now = {true, anchors_of(A, rule), largest(A)};
         means.add(effective, l, effective_share(A));
         means.add(n_anchors, l, static_cast<double>(now.anchors.size()));
@@ -57,11 +57,11 @@ Measured measure(const Recording & recording, const StudyOptions & options) {
 
 } // namespace
 
-Findings study_floating(const StudyOptions & options) {
+Findings study_floating(const StudyParams & params) {
     const std::vector<Measured> measured =
-        measure_each(options, [&](const Recording & r) { return measure(r, options); });
+        measure_each(params, [&](const Recording & r) { return measure(r, params); });
     const std::vector<Group> groups = group_by_model(measured);
-    Findings                 out    = report(metric, measured, options);
+    Findings                 out    = report(metric, measured, params);
     for (const Number number : {effective, steps_overlap, displacement, moved}) {
         figure::LineChart chart = layer_chart(quantities[number], number, groups);
         chart.y.label.clear();
@@ -79,7 +79,7 @@ Findings study_floating(const StudyOptions & options) {
     out.figure.shared_scale                                 = false;
     out.figure.title                                        = "Attention floating by layer";
     out.figure.caption =
-        "Mean over steps; anchors by rule " + options.rule.value_or(AnchorRule{}).text() + "." + band_text(measured);
+        "Mean over steps; anchors by rule " + params.rule.value_or(AnchorRule{}).text() + "." + band_text(measured);
     return out;
 }
 

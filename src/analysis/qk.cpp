@@ -44,28 +44,28 @@ figure::HeatMap map_of(const Recording & recording, const QkMaps & maps, const s
     return map;
 }
 
-Measured measure(const Recording & recording, const StudyOptions & options, std::vector<figure::Chart> & charts) {
+Measured measure(const Recording & recording, const StudyParams & params, std::vector<figure::Chart> & charts) {
     recording.need(Tap::rot_q, metric.name);
     recording.need(Tap::rot_k, metric.name);
     const AnchorRule rule =
-        resolve_rule(options.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
+        resolve_rule(params.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
     Measured out;
-    out.layers          = choose_layers(recording, options.layers);
-    const auto rows     = latest_rows(recording, options.step);
+    out.layers          = choose_layers(recording, params.layers);
+    const auto rows     = latest_rows(recording, params.step);
     const auto received = received_of_rows(recording, out.layers, rows, metric.name + std::string("'s anchors"));
     out.by_layer.resize(n_numbers);
     for (size_t l = 0; l < out.layers.size(); l++) {
         const std::vector<size_t> anchors = anchors_of(received[l], rule);
         const QkPass              pass    = read_qk(recording, rows, out.layers[l]);
         const std::vector<double> numbers_of =
-            to_numbers(options.head ? advantage_of(head_maps(recording, pass, *options.head), anchors)
-                                    : mean_advantage(recording, pass, anchors));
+            to_numbers(params.head ? advantage_of(head_maps(recording, pass, *params.head), anchors)
+                                   : mean_advantage(recording, pass, anchors));
         for (size_t q = 0; q < n_numbers; q++) {
             out.by_layer[q].push_back(numbers_of[q]);
         }
         out.detail["anchors"].push_back(anchors);
         if (out.layers.size() == 1) {
-            const QkMaps maps = options.head ? head_maps(recording, pass, *options.head) : mean_maps(recording, pass);
+            const QkMaps maps     = params.head ? head_maps(recording, pass, *params.head) : mean_maps(recording, pass);
             out.detail["queries"] = maps.positions;
             out.detail["maps"]    = {{"qk", rows_json(maps, maps.qk)},
                                      {"cos", rows_json(maps, maps.cos)},
@@ -84,11 +84,11 @@ Measured measure(const Recording & recording, const StudyOptions & options, std:
 
 } // namespace
 
-Findings study_qk(const StudyOptions & options) {
+Findings study_qk(const StudyParams & params) {
     std::vector<figure::Chart>  maps;
     const std::vector<Measured> measured =
-        measure_each(options, [&](const Recording & r) { return measure(r, options, maps); });
-    Findings out     = report(metric, measured, options);
+        measure_each(params, [&](const Recording & r) { return measure(r, params, maps); });
+    Findings out     = report(metric, measured, params);
     out.figure.title = "What makes anchors: angle and norm";
     out.figure.caption =
         std::string("Advantage of anchor columns over the others in q·k = ‖q‖‖k‖cos θ, split by what makes it; "
@@ -98,7 +98,7 @@ Findings study_qk(const StudyOptions & options) {
         out.figure.charts  = std::move(maps);
         out.figure.columns = 3;
         out.figure.title   = concat("q·k of layer ", measured[0].layers[0],
-                                  options.head ? concat(", head ", *options.head) : std::string(", mean over heads"));
+                                  params.head ? concat(", head ", *params.head) : std::string(", mean over heads"));
         out.figure.caption = "After RoPE; arrows point to anchor columns.";
         return out;
     }

@@ -59,7 +59,7 @@ void add_recorded(const Recording & recording, const StepRows & one, int32_t lay
     }
 }
 
-Flow flow_of(const Recording & recording, const StudyOptions & options) {
+Flow flow_of(const Recording & recording, const StudyParams & params) {
     recording.need_reduce({TapReduce::none, TapReduce::heads, TapReduce::regions}, "rollout");
     if (recording.regions().empty()) {
         fail(printable(recording.path()), ": rollout needs regions, the recording names none (--attn-regions)");
@@ -69,9 +69,9 @@ Flow flow_of(const Recording & recording, const StudyOptions & options) {
         out.names.push_back(region.name);
     }
     const auto                 regions = regions_by_position(recording);
-    const std::vector<int32_t> layers  = choose_layers(recording, options.layers);
+    const std::vector<int32_t> layers  = choose_layers(recording, params.layers);
     std::vector<SquareMatrix>  sums(layers.size(), SquareMatrix(out.names.size()));
-    for (const StepRows & one : latest_rows(recording, options.step)) {
+    for (const StepRows & one : latest_rows(recording, params.step)) {
         for (size_t l = 0; l < layers.size(); l++) {
             if (recording.reduce() == TapReduce::regions) {
                 add_recorded(recording, one, layers[l], sums[l]);
@@ -157,12 +157,12 @@ Json matrix_json(const std::vector<std::vector<double>> & rows) {
 
 } // namespace
 
-Findings study_rollout(const StudyOptions & options) {
+Findings study_rollout(const StudyParams & params) {
     std::vector<Flow> flows;
-    measure_each(options, [&](const Recording & recording) {
-        flows.push_back(flow_of(recording, options));
+    measure_each(params, [&](const Recording & recording) {
+        flows.push_back(flow_of(recording, params));
         flows.back().path  = recording.path();
-        flows.back().model = options.labels.empty() ? recording.model() : options.labels.at(flows.size() - 1);
+        flows.back().model = params.labels.empty() ? recording.model() : params.labels.at(flows.size() - 1);
         return Measured{};
     });
     Findings out;
@@ -189,7 +189,7 @@ Findings study_rollout(const StudyOptions & options) {
         const MeanFlow mean = mean_flow(flows, model);
         Table          table{model + ": flow to each region (row) from the others, %", {{"to"}}, {}};
         for (size_t i = 0; i < mean.names.size(); i++) {
-            table.columns.push_back({mean.names[i] + (mean.names[i] == options.gold ? " (gold)" : ""), 1});
+            table.columns.push_back({mean.names[i] + (mean.names[i] == params.gold ? " (gold)" : ""), 1});
             std::vector<Cell> row = {mean.names[i]};
             for (size_t j = 0; j < mean.names.size(); j++) {
                 row.emplace_back(Spread{100 * mean.mean[i][j], 100 * mean.deviation[i][j], mean.n});
@@ -202,7 +202,7 @@ Findings study_rollout(const StudyOptions & options) {
                                       {"regions", mean.names},
                                       {"mean", matrix_json(mean.mean)},
                                       {"deviation", matrix_json(mean.deviation)}});
-        out.figure.charts.emplace_back(map_of(mean, options.gold));
+        out.figure.charts.emplace_back(map_of(mean, params.gold));
     }
     out.figure.title        = "Flow between regions";
     out.figure.caption      = "Attention rollout over regions, from the first recorded layer to the last.";

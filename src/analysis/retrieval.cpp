@@ -114,15 +114,15 @@ Json model_json(const ModelScores & model) {
 
 } // namespace
 
-Findings study_retrieval(const StudyOptions & options) {
+Findings study_retrieval(const StudyParams & params) {
     std::vector<Score> scores;
-    measure_each(options, [&](const Recording & recording) {
-        const std::string model = options.labels.empty() ? recording.model() : options.labels.at(scores.size());
-        Score             one{recording.path(), model, answer_recall(recording, options.gold), {}, {}, {}};
-        const std::vector<int32_t> layers = choose_layers(recording, options.layers);
+    measure_each(params, [&](const Recording & recording) {
+        const std::string          model = params.labels.empty() ? recording.model() : params.labels.at(scores.size());
+        Score                      one{recording.path(), model, answer_recall(recording, params.gold), {}, {}, {}};
+        const std::vector<int32_t> layers = choose_layers(recording, params.layers);
         one.layers                        = layers;
         one.heads                         = recorded_heads(recording);
-        one.scores                        = retrieval_scores(recording, options.gold, layers);
+        one.scores                        = retrieval_scores(recording, params.gold, layers);
         scores.push_back(std::move(one));
         return Measured{};
     });
@@ -130,7 +130,7 @@ Findings study_retrieval(const StudyOptions & options) {
     out.json         = {{"metric", "retrieval"}, {"recordings", Json::array()}, {"models", Json::array()}};
     out.data.columns = {{"recording"}, {"model"}, {"recall"}, {"counts"}, {"layer"}, {"head"}, {"score"}};
     for (const Score & one : scores) {
-        const bool counts = one.recall > options.min_recall;
+        const bool counts = one.recall > params.min_recall;
         Json       rows   = Json::array();
         for (size_t l = 0; l < one.layers.size(); l++) {
             rows.push_back(numbers(one.scores[l]));
@@ -148,17 +148,17 @@ Findings study_retrieval(const StudyOptions & options) {
                                           {"scores", std::move(rows)}});
         if (!counts) {
             out.notes.push_back(concat(printable(one.path), ": left out, the answer's ROUGE-1 recall is ", one.recall,
-                                       " %, not above ", options.min_recall));
+                                       " %, not above ", params.min_recall));
         }
     }
-    for (const ModelScores & model : by_model(scores, options.min_recall)) {
+    for (const ModelScores & model : by_model(scores, params.min_recall)) {
         out.json["models"].push_back(model_json(model));
         out.tables.push_back(best_heads(model));
         out.figure.charts.emplace_back(map_of(model));
     }
     out.figure.title        = "Retrieval heads";
     out.figure.caption      = concat("How much of the gold span each head copies; answers with a ROUGE-1 recall above ",
-                                     options.min_recall, " %.");
+                                     params.min_recall, " %.");
     out.figure.columns      = std::min<size_t>(out.figure.charts.size(), 2);
     out.figure.shared_scale = out.figure.charts.size() > 1;
     return out;

@@ -82,36 +82,35 @@ void add_movement(Sums & sums, const Last & before, const Last & now) {
     }
 }
 
-Measured measure(const Recording & recording, const StudyOptions & options) {
+Measured measure(const Recording & recording, const StudyParams & params) {
     const AnchorRule rule =
-        resolve_rule(options.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
+        resolve_rule(params.rule.value_or(AnchorRule{}), recording.attention() == AttentionKind::causal);
     const TokenClasses classes(recording);
     Measured           out;
-    out.layers     = choose_layers(recording, options.layers);
+    out.layers     = choose_layers(recording, params.layers);
     const size_t L = out.layers.size();
 
     std::vector<Last> last(L);
     std::vector<Sums> sums(L + 1); // and of all layers
     Json              places = Json::array();
-    for_each_received(
-        recording, out.layers, options.step, metric.name, [&](int32_t step, size_t l, const Received & A) {
-            Last now{true, find_above(A, rule), 0};
-            now.centre = centre(A, now.sinks);
-            for (const size_t target : {l, L}) {
-                sums[target].sinks.add(static_cast<double>(now.sinks.size()));
-                sums[target].share.add(share_of(A, now.sinks));
-                for (size_t j : now.sinks) {
-                    sums[target].classes[static_cast<size_t>(classes.at(static_cast<size_t>(step), j))] += 1;
-                }
-                if (last[l].seen) {
-                    add_movement(sums[target], last[l], now);
-                }
+    for_each_received(recording, out.layers, params.step, metric.name, [&](int32_t step, size_t l, const Received & A) {
+        Last now{true, find_above(A, rule), 0};
+        now.centre = centre(A, now.sinks);
+        for (const size_t target : {l, L}) {
+            sums[target].sinks.add(static_cast<double>(now.sinks.size()));
+            sums[target].share.add(share_of(A, now.sinks));
+            for (size_t j : now.sinks) {
+                sums[target].classes[static_cast<size_t>(classes.at(static_cast<size_t>(step), j))] += 1;
             }
-            if (!now.sinks.empty()) {
-                places.push_back({{"step", step}, {"layer", out.layers[l]}, {"positions", now.sinks}});
+            if (last[l].seen) {
+                add_movement(sums[target], last[l], now);
             }
-            last[l] = std::move(now);
-        });
+        }
+        if (!now.sinks.empty()) {
+            places.push_back({{"step", step}, {"layer", out.layers[l]}, {"positions", now.sinks}});
+        }
+        last[l] = std::move(now);
+    });
     out.by_layer.assign(n_numbers, std::vector<double>(L));
     for (size_t l = 0; l < L; l++) {
         const std::vector<double> values = sums[l].values();
@@ -147,11 +146,11 @@ figure::BarChart class_chart(const std::vector<Group> & groups) {
 
 } // namespace
 
-Findings study_sinks(const StudyOptions & options) {
+Findings study_sinks(const StudyParams & params) {
     const std::vector<Measured> measured =
-        measure_each(options, [&](const Recording & r) { return measure(r, options); });
+        measure_each(params, [&](const Recording & r) { return measure(r, params); });
     const std::vector<Group> groups = group_by_model(measured);
-    Findings                 out    = report(metric, measured, options);
+    Findings                 out    = report(metric, measured, params);
     out.figure.title                = "Attention sinks";
     out.figure.columns              = 2;
     out.figure.charts.emplace_back(class_chart(groups));
@@ -165,7 +164,7 @@ Findings study_sinks(const StudyOptions & options) {
         }
         out.figure.charts.emplace_back(std::move(chart));
     }
-    const AnchorRule rule = options.rule.value_or(AnchorRule{});
+    const AnchorRule rule = params.rule.value_or(AnchorRule{});
     out.figure.caption =
         "Sinks by rule " + rule.text() + "; drift below 0 is towards the beginning of the text." + band_text(measured);
     for (const Measured & one : measured) {

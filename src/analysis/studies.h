@@ -6,14 +6,14 @@
 
 namespace buoy::analysis {
 
-Findings study_absorption(const StudyOptions & options);
-Findings study_temporal(const StudyOptions & options);
-Findings study_floating(const StudyOptions & options);
-Findings study_sinks(const StudyOptions & options);
-Findings study_depth(const StudyOptions & options);
-Findings study_qk(const StudyOptions & options);
-Findings study_retrieval(const StudyOptions & options);
-Findings study_rollout(const StudyOptions & options);
-Findings study_compare(const StudyOptions & options); // of two recordings
+Findings study_absorption(const StudyParams & params);
+Findings study_temporal(const StudyParams & params);
+Findings study_floating(const StudyParams & params);
+Findings study_sinks(const StudyParams & params);
+Findings study_depth(const StudyParams & params);
+Findings study_qk(const StudyParams & params);
+Findings study_retrieval(const StudyParams & params);
+Findings study_rollout(const StudyParams & params);
+Findings study_compare(const StudyParams & params); // of two recordings
 
 } // namespace buoy::analysis

@@ -168,11 +168,11 @@ std::vector<Group> group_by_model(const std::vector<Measured> & measured) {
     return groups;
 }
 
-Findings report(const Metric & metric, const std::vector<Measured> & measured, const StudyOptions & options) {
+Findings report(const Metric & metric, const std::vector<Measured> & measured, const StudyParams & params) {
     const std::vector<Group> groups = group_by_model(measured);
     Findings                 out;
     if (!metric.overall.empty()) {
-        out.tables.push_back(overall_table(metric, groups, options.seed));
+        out.tables.push_back(overall_table(metric, groups, params.seed));
     }
     if (!metric.quantities.empty()) {
         out.tables.push_back(layer_table(metric, groups));
@@ -185,7 +185,7 @@ Findings report(const Metric & metric, const std::vector<Measured> & measured, c
         out.json["recordings"].push_back(recording_json(metric, one));
     }
     for (const Group & group : groups) {
-        out.json["models"].push_back(model_json(metric, group, options.seed));
+        out.json["models"].push_back(model_json(metric, group, params.seed));
     }
     return out;
 }

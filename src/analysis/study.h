@@ -17,7 +17,7 @@ namespace buoy::analysis {
 using Json = nlohmann::ordered_json;
 
 // What is asked of recordings; each metric uses what concerns it.
-struct StudyOptions {
+struct StudyParams {
     std::vector<std::string>  paths;
     std::vector<std::string>  labels; // instead of the models' names, one for each path; empty: none
     IndexRanges               layers; // empty: all recorded
@@ -63,13 +63,13 @@ struct Metric {
 };
 
 // Calls the function for each recording in turn; only one is open at a time. Sets path and model.
-template <typename Measure> std::vector<Measured> measure_each(const StudyOptions & options, const Measure & measure) {
+template <typename Measure> std::vector<Measured> measure_each(const StudyParams & params, const Measure & measure) {
     std::vector<Measured> out;
-    for (size_t i = 0; i < options.paths.size(); i++) {
-        const Recording recording = Recording::open(options.paths[i]);
+    for (size_t i = 0; i < params.paths.size(); i++) {
+        const Recording recording = Recording::open(params.paths[i]);
         Measured        measured  = measure(recording);
-        measured.path             = options.paths[i];
-        measured.model            = options.labels.empty() ? recording.model() : options.labels.at(i);
+        measured.path             = params.paths[i];
+        measured.model            = params.labels.empty() ? recording.model() : params.labels.at(i);
         out.push_back(std::move(measured));
     }
     return out;
@@ -88,7 +88,7 @@ struct Group {
 std::vector<Group> group_by_model(const std::vector<Measured> & measured);
 
 // Tables, CSV and JSON of a metric by layer and overall; charts are the caller's.
-Findings report(const Metric & metric, const std::vector<Measured> & measured, const StudyOptions & options);
+Findings report(const Metric & metric, const std::vector<Measured> & measured, const StudyParams & params);
 
 // One quantity by layer, a line with a band (mean ± deviation) for each model.
 figure::LineChart layer_chart(const Quantity & quantity, size_t index, const std::vector<Group> & groups);

@@ -16,9 +16,9 @@ struct Drift {
 };
 
 Drift drift_of(const Recording & recording, const std::vector<int32_t> & layers, const AnchorRule & rule,
-               const StudyOptions & options) {
+               const StudyParams & params) {
     Drift out;
-    for_each_received(recording, layers, options.step, "temporal", [&](int32_t step, size_t, const Received & A) {
+    for_each_received(recording, layers, params.step, "temporal", [&](int32_t step, size_t, const Received & A) {
         if (out.steps.empty() || out.steps.back() != step) {
             out.steps.push_back(step);
             out.received.emplace_back(A.size());
@@ -58,8 +58,8 @@ figure::HeatMap map_of(const Recording & recording, const Drift & drift) {
 
 } // namespace
 
-Findings study_temporal(const StudyOptions & options) {
-    const AnchorRule asked = options.rule.value_or(AnchorRule{});
+Findings study_temporal(const StudyParams & params) {
+    const AnchorRule asked = params.rule.value_or(AnchorRule{});
     Findings         out;
     Table            steps{"", {{"recording"}, {"step"}, {"largest", 4}, {"anchors (position, token)"}}, {}};
     out.data.columns = {{"recording"}, {"model"}, {"step"}, {"position"}, {"token"}, {"received"}, {"anchor"}};
@@ -69,12 +69,12 @@ Findings study_temporal(const StudyOptions & options) {
     const auto measure     = [&](const Recording & recording) {
         Measured one;
         n_positions              = std::max(n_positions, recording.n_positions());
-        one.layers               = choose_layers(recording, options.layers);
+        one.layers               = choose_layers(recording, params.layers);
         const AnchorRule  rule   = resolve_rule(asked, recording.attention() == AttentionKind::causal);
-        const Drift       drift  = drift_of(recording, one.layers, rule, options);
+        const Drift       drift  = drift_of(recording, one.layers, rule, params);
         figure::HeatMap   map    = map_of(recording, drift);
         const size_t      number = out.json["recordings"].size();
-        const std::string model  = options.labels.empty() ? recording.model() : options.labels.at(number);
+        const std::string model  = params.labels.empty() ? recording.model() : params.labels.at(number);
         map.title                = model + ": " + base_name(recording.path()) + ", " + layers_text(one.layers);
         out.figure.charts.emplace_back(std::move(map));
         Json json = {{"recording", recording.path()},
@@ -98,7 +98,7 @@ Findings study_temporal(const StudyOptions & options) {
         out.json["recordings"].push_back(std::move(json));
         return one;
     };
-    measure_each(options, measure);
+    measure_each(params, measure);
     out.tables       = {std::move(steps)};
     out.figure.title = "Received attention by step";
     out.figure.caption =

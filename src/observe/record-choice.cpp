@@ -24,8 +24,8 @@ std::vector<int32_t> checked(const char * what, const std::vector<int32_t> & ind
     return ascending(indices);
 }
 
-void check_regions(const RecordOptions & options, int32_t n_positions) {
-    for (const Region & region : options.regions) {
+void check_regions(const RecordParams & params, int32_t n_positions) {
+    for (const Region & region : params.regions) {
         for (const auto & [first, end] : region.spans) {
             if (first < 0 || end < first || end > n_positions) {
                 fail("recording: region ", in_quotes(region.name), " spans positions ", first, " to ", end - 1,
@@ -33,7 +33,7 @@ void check_regions(const RecordOptions & options, int32_t n_positions) {
             }
         }
     }
-    if (options.reduce == TapReduce::regions && options.regions.empty()) {
+    if (params.reduce == TapReduce::regions && params.regions.empty()) {
         fail("recording: nothing to reduce to, no region is given");
     }
 }
@@ -44,19 +44,18 @@ bool RecordChoice::has_step(int32_t step) const {
     return steps.empty() || std::binary_search(steps.begin(), steps.end(), step);
 }
 
-RecordChoice choose_record(const RecordOptions & options, const ModelInfo & info, int32_t n_steps,
-                           int32_t n_positions) {
+RecordChoice choose_record(const RecordParams & params, const ModelInfo & info, int32_t n_steps, int32_t n_positions) {
     RecordChoice choice;
-    choice.taps   = ascending(options.taps);
-    choice.layers = checked("layer", options.layers, info.n_layer);
-    choice.heads  = checked("head", options.heads, info.n_head);
-    choice.steps  = checked("step", options.steps, n_steps);
-    choice.rows   = checked("row", options.rows, n_positions);
-    choice.reduce = options.reduce;
-    choice.type   = options.type;
-    check_regions(options, n_positions);
-    choice.n_regions = static_cast<int32_t>(options.regions.size());
-    for (int32_t layer = 0; options.layers.empty() && layer < info.n_layer; layer++) {
+    choice.taps   = ascending(params.taps);
+    choice.layers = checked("layer", params.layers, info.n_layer);
+    choice.heads  = checked("head", params.heads, info.n_head);
+    choice.steps  = checked("step", params.steps, n_steps);
+    choice.rows   = checked("row", params.rows, n_positions);
+    choice.reduce = params.reduce;
+    choice.type   = params.type;
+    check_regions(params, n_positions);
+    choice.n_regions = static_cast<int32_t>(params.regions.size());
+    for (int32_t layer = 0; params.layers.empty() && layer < info.n_layer; layer++) {
         choice.layers.push_back(layer);
     }
     for (Tap tap : choice.taps) {

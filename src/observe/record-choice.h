@@ -4,7 +4,7 @@
 
 namespace buoy {
 
-// RecordOptions against a model and a run: every index exists, lists are ascending.
+// RecordParams against a model and a run: every index exists, lists are ascending.
 struct RecordChoice {
     std::vector<Tap>     taps;
     std::vector<int32_t> layers; // all of them written out
@@ -18,7 +18,7 @@ struct RecordChoice {
     bool has_step(int32_t step) const;
 };
 
-RecordChoice choose_record(const RecordOptions & options, const ModelInfo & info, int32_t n_steps, int32_t n_positions);
+RecordChoice choose_record(const RecordParams & params, const ModelInfo & info, int32_t n_steps, int32_t n_positions);
 
 const char * reduce_name(TapReduce reduce);
 const char * record_type_name(RecordType type);

@@ -95,7 +95,7 @@ std::string RecordMeta::text(const std::vector<int32_t> & sequence, int64_t n_st
              {"heads", all_or(choice.heads)},
              {"rows", all_or(choice.rows)},
              {"steps", steps}}},
-           {"regions", regions_json(options.regions, sequence.size())},
+           {"regions", regions_json(params.regions, sequence.size())},
            {"special_ids", special_ids(vocab, sequence)},
            {"pieces", pieces},
     };
@@ -121,7 +121,7 @@ uint64_t RecordMeta::size_max(int32_t n_positions, int32_t n_steps) const {
     const size_t n_new = static_cast<size_t>(n_positions) - n_given + n_masks;
     // each may be special besides; n_positions and complete are as long as they can be
     const size_t digits  = std::to_string(std::max(n_positions, vocab.size())).size();
-    const size_t regions = regions_json(options.regions, static_cast<size_t>(n_positions)).dump().size();
+    const size_t regions = regions_json(params.regions, static_cast<size_t>(n_positions)).dump().size();
     return text(run.prompt_tokens, n_steps, steps, false).size() + n_new * (longest + digits + 1) + digits + regions;
 }
 

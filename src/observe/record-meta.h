@@ -8,11 +8,11 @@ namespace buoy {
 
 // meta.json of a recording.
 struct RecordMeta {
-    const RecordOptions & options;
-    const RecordChoice &  choice;
-    const ModelInfo &     info;
-    const Vocab &         vocab;
-    const RecordedRun &   run;
+    const RecordParams & params;
+    const RecordChoice & choice;
+    const ModelInfo &    info;
+    const Vocab &        vocab;
+    const RecordedRun &  run;
 
     // steps: those of which something was kept.
     std::string text(const std::vector<int32_t> & sequence, int64_t n_steps, const std::vector<int32_t> & steps,

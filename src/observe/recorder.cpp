@@ -59,7 +59,7 @@ std::vector<std::vector<int32_t>> region_positions(const std::vector<Region> & r
 
 class Recorder::Impl {
 public:
-    Impl(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run);
+    Impl(const RecordParams & params, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run);
 
     uint64_t predicted_size() const { return predicted_; }
 
@@ -73,7 +73,7 @@ private:
     void push(const std::string & name, std::string data);
     void log(LogLevel level, const std::string & text) const;
 
-    const RecordOptions                     options_;
+    const RecordParams                      params_;
     const ModelInfo                         info_;
     const Vocab                             vocab_;
     const RecordedRun                       run_;
@@ -102,22 +102,21 @@ private:
     std::optional<WriteQueue>  queue_;
 };
 
-Recorder::Impl::Impl(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab,
-                     const RecordedRun & run)
-    : options_(options), info_(info), vocab_(vocab), run_(run), plan_(plan_run(info_, run_)),
-      choice_(choose_record(options_, info_, static_cast<int32_t>(plan_.steps.size()), count_positions(info_, run_))),
-      regions_(region_positions(options_.regions)), meta_{options_, choice_, info_, vocab_, run_},
+Recorder::Impl::Impl(const RecordParams & params, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run)
+    : params_(params), info_(info), vocab_(vocab), run_(run), plan_(plan_run(info_, run_)),
+      choice_(choose_record(params_, info_, static_cast<int32_t>(plan_.steps.size()), count_positions(info_, run_))),
+      regions_(region_positions(params_.regions)), meta_{params_, choice_, info_, vocab_, run_},
       run_log_(initial_sequence(info_, run_), info_.traits.mask_id) {
     const int32_t       n_positions = count_positions(info_, run_);
     const auto          n_steps     = static_cast<int32_t>(plan_.steps.size());
     const RecordedShape shape       = {info_, plan_, n_positions, meta_.size_max(n_positions, n_steps)};
     predicted_                      = predict_size(choice_, shape);
-    if (predicted_ > options_.max_size) {
-        fail(printable(options_.path), ": the recording may need ", size_text(predicted_), " (", predicted_,
-             " bytes), the limit is ", size_text(options_.max_size), " (--attn-max-size); ",
-             advise_smaller(choice_, shape, options_.max_size));
+    if (predicted_ > params_.max_size) {
+        fail(printable(params_.path), ": the recording may need ", size_text(predicted_), " (", predicted_,
+             " bytes), the limit is ", size_text(params_.max_size), " (--attn-max-size); ",
+             advise_smaller(choice_, shape, params_.max_size));
     }
-    file_.emplace(options_.path, options_.force, 0600, options_.log);
+    file_.emplace(params_.path, params_.force, 0600, params_.log);
     if (!plan_.open_ended) {
         file_->expect_size(predicted_);
     }
@@ -126,8 +125,8 @@ Recorder::Impl::Impl(const RecordOptions & options, const ModelInfo & info, cons
 }
 
 void Recorder::Impl::log(LogLevel level, const std::string & text) const {
-    if (options_.log) {
-        options_.log(level, text);
+    if (params_.log) {
+        params_.log(level, text);
     }
 }
 
@@ -203,7 +202,7 @@ void Recorder::Impl::finish() {
         queue_.reset();
         npz_.reset();
         file_.reset();
-        log(LogLevel::warn, concat(printable(options_.path), ": no step was completed, so there is no recording"));
+        log(LogLevel::warn, concat(printable(params_.path), ": no step was completed, so there is no recording"));
         return;
     }
     const int64_t S = run_log_.n_steps();
@@ -215,13 +214,13 @@ void Recorder::Impl::finish() {
     npz_->finish();
     file_->commit();
     if (n_overflow_ > 0) {
-        log(LogLevel::warn, concat(printable(options_.path), ": ", n_overflow_,
+        log(LogLevel::warn, concat(printable(params_.path), ": ", n_overflow_,
                                    " values are too large for f16 and were recorded as infinite; f32 holds them"));
     }
 }
 
-Recorder::Recorder(const RecordOptions & options, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run)
-    : impl_(std::make_unique<Impl>(options, info, vocab, run)) {}
+Recorder::Recorder(const RecordParams & params, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run)
+    : impl_(std::make_unique<Impl>(params, info, vocab, run)) {}
 
 Recorder::~Recorder() = default;
 

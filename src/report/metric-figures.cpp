@@ -13,7 +13,7 @@ using namespace buoy::analysis;
 
 struct Study {
     const char * name;
-    Findings (*study)(const StudyOptions &);
+    Findings (*study)(const StudyParams &);
 };
 
 const Study studies[] = {
@@ -38,12 +38,12 @@ std::string without_path(std::string message, const std::vector<std::string> & p
 
 MetricFigure figure_of(const Study & study, const std::vector<std::string> & paths,
                        const std::vector<std::string> & labels) {
-    StudyOptions options;
-    options.paths  = paths;
-    options.labels = labels;
+    StudyParams params;
+    params.paths  = paths;
+    params.labels = labels;
     MetricFigure one{study.name, "", ""};
     try {
-        figure::Figure figure = study.study(options).figure;
+        figure::Figure figure = study.study(params).figure;
         const bool     wide   = (figure.columns > 1 && figure.charts.size() > 1) || study.study == study_temporal;
         figure.width          = wide ? width_many : width_one;
         one.svg               = figure::render_svg(figure, figure::SvgTheme::page);

@@ -16,12 +16,12 @@ namespace {
 using analysis::Recording;
 
 // Two recordings of one model are told apart by their files.
-std::vector<std::string> labels_of(const ReportOptions & options, const std::vector<Recording> & recordings) {
-    if (!options.labels.empty()) {
-        if (options.labels.size() != recordings.size()) {
-            fail("--label: ", options.labels.size(), " labels for ", recordings.size(), " recordings");
+std::vector<std::string> labels_of(const ReportParams & params, const std::vector<Recording> & recordings) {
+    if (!params.labels.empty()) {
+        if (params.labels.size() != recordings.size()) {
+            fail("--label: ", params.labels.size(), " labels for ", recordings.size(), " recordings");
         }
-        return options.labels;
+        return params.labels;
     }
     std::vector<std::string> labels;
     for (const Recording & recording : recordings) {
@@ -46,26 +46,26 @@ std::vector<uint64_t> shares(const std::vector<Recording> & recordings, uint64_t
 
 } // namespace
 
-std::vector<std::string> write_report(const ReportOptions & options) {
-    if (options.paths.empty() || options.paths.size() > 2) {
-        fail("report: ", options.paths.size(), " recordings, expected one or two");
+std::vector<std::string> write_report(const ReportParams & params) {
+    if (params.paths.empty() || params.paths.size() > 2) {
+        fail("report: ", params.paths.size(), " recordings, expected one or two");
     }
-    for (const std::string & path : options.paths) {
+    for (const std::string & path : params.paths) {
         std::error_code not_there;
-        if (std::filesystem::equivalent(path, options.out, not_there)) {
-            fail(printable(options.out), ": the report would replace a recording that it is made from");
+        if (std::filesystem::equivalent(path, params.out, not_there)) {
+            fail(printable(params.out), ": the report would replace a recording that it is made from");
         }
     }
-    if (std::filesystem::path(options.out).extension() == ".npz") {
-        fail(printable(options.out), ": a report can't be written under a recording's name");
+    if (std::filesystem::path(params.out).extension() == ".npz") {
+        fail(printable(params.out), ": a report can't be written under a recording's name");
     }
     std::vector<Recording> recordings;
-    for (const std::string & path : options.paths) {
+    for (const std::string & path : params.paths) {
         recordings.push_back(Recording::open(path));
     }
-    PendingFile                    file(options.out, options.force);
-    const std::vector<std::string> labels  = labels_of(options, recordings);
-    const std::vector<uint64_t>    budgets = shares(recordings, options.max_size);
+    PendingFile                    file(params.out, params.force);
+    const std::vector<std::string> labels  = labels_of(params, recordings);
+    const std::vector<uint64_t>    budgets = shares(recordings, params.max_size);
     std::vector<Payload>           payloads;
     std::vector<std::string>       notes;
     std::string                    title;
@@ -76,7 +76,7 @@ std::vector<std::string> write_report(const ReportOptions & options) {
         }
         title += (i > 0 ? " and " : "") + labels[i];
     }
-    const std::string page = make_page(title, payloads, metric_figures(options.paths, labels));
+    const std::string page = make_page(title, payloads, metric_figures(params.paths, labels));
     file.write(page.data(), page.size());
     file.commit();
     return notes;

@@ -6,7 +6,7 @@
 
 namespace buoy::report {
 
-struct ReportOptions {
+struct ReportParams {
     std::vector<std::string> paths;  // one recording, or two side by side
     std::vector<std::string> labels; // instead of the models' names; empty: none
     std::string              out;
@@ -15,6 +15,6 @@ struct ReportOptions {
 };
 
 // Writes one self-contained HTML page; what it had to leave out, a sentence each.
-std::vector<std::string> write_report(const ReportOptions & options);
+std::vector<std::string> write_report(const ReportParams & params);
 
 } // namespace buoy::report

@@ -19,12 +19,12 @@ std::string converted_oracle(const std::string & name, const std::string & outty
     static std::map<std::string, std::string> done;
     std::string &                             path = done[name + "-" + outtype];
     if (path.empty()) {
-        ConvertOptions options;
-        options.input   = oracle_dir(name);
-        options.output  = temp_dir() + "/" + name + "-" + outtype + ".gguf";
-        options.outtype = parse_outtype(outtype);
-        convert_hf(options);
-        path = options.output;
+        ConvertParams params;
+        params.input   = oracle_dir(name);
+        params.output  = temp_dir() + "/" + name + "-" + outtype + ".gguf";
+        params.outtype = parse_outtype(outtype);
+        convert_hf(params);
+        path = params.output;
     }
     return path;
 }

@@ -36,8 +36,8 @@ RecordedRun RecordingBench::recorded_run() const {
     return run;
 }
 
-Generation RecordingBench::record(const RecordOptions & options) {
-    Recorder       recorder(options, context->info(), vocab, recorded_run());
+Generation RecordingBench::record(const RecordParams & what) {
+    Recorder       recorder(what, context->info(), vocab, recorded_run());
     GenerateParams attached = params;
     recorder.attach(attached);
     Generation out = generate(*context, prompt, attached);
@@ -47,12 +47,12 @@ Generation RecordingBench::record(const RecordOptions & options) {
 
 Generation RecordingBench::run() { return generate(*context, prompt, params); }
 
-RecordOptions record_options(const std::string & path, TapReduce reduce, RecordType type) {
-    RecordOptions options;
-    options.path   = path;
-    options.reduce = reduce;
-    options.type   = type;
-    return options;
+RecordParams record_params(const std::string & path, TapReduce reduce, RecordType type) {
+    RecordParams params;
+    params.path   = path;
+    params.reduce = reduce;
+    params.type   = type;
+    return params;
 }
 
 } // namespace buoy::test

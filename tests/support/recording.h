@@ -9,8 +9,8 @@ namespace buoy::test {
 struct RecordingBench {
     explicit RecordingBench(const RandomModel & model = {}, int32_t n_sequences = 1);
 
-    // Records a run and returns it; the path is options.path.
-    Generation record(const RecordOptions & options);
+    // Records a run and returns it; the path is params.path.
+    Generation record(const RecordParams & params);
     Generation run(); // the same without a recorder
 
     RecordedRun recorded_run() const;
@@ -24,7 +24,7 @@ private:
     RecordingBench(const std::string & path, int32_t n_sequences);
 };
 
-RecordOptions record_options(const std::string & path, TapReduce reduce = TapReduce::none,
-                             RecordType type = RecordType::f32);
+RecordParams record_params(const std::string & path, TapReduce reduce = TapReduce::none,
+                           RecordType type = RecordType::f32);
 
 } // namespace buoy::test

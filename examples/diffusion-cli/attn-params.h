@@ -7,8 +7,8 @@
 #include <vector>
 
 // What the --attn flags ask for, before there is a model to check it against.
-struct AttnOptions {
-    buoy::RecordOptions         record; // without the lists; no path: nothing is recorded
+struct AttnParams {
+    buoy::RecordParams          record; // without the lists; no path: nothing is recorded
     buoy::IndexRanges           layers;
     buoy::IndexRanges           heads;
     buoy::IndexRanges           steps;

@@ -8,7 +8,7 @@
 
 enum class OutputFormat { md, csv, json, jsonl };
 
-struct Options : DeviceOptions {
+struct BenchParams : DeviceParams {
     std::string model_spec; // not empty: write a random model to model_path and be done
     std::string model_path;
     bool        force = false;
@@ -22,4 +22,4 @@ struct Options : DeviceOptions {
 };
 
 // Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.
-bool parse_options(int argc, char ** argv, Options & options);
+bool parse_params(int argc, char ** argv, BenchParams & params);

@@ -9,7 +9,7 @@
 
 enum class Command { qa, summary, merge };
 
-struct Options : RunOptions {
+struct EvalParams : RunParams {
     Command                  command = Command::qa;
     std::vector<std::string> models;
     std::string              data;
@@ -33,4 +33,4 @@ struct Options : RunOptions {
 };
 
 // Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.
-bool parse_options(int argc, char ** argv, Options & options);
+bool parse_params(int argc, char ** argv, EvalParams & params);

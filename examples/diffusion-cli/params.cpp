@@ -1,10 +1,10 @@
-#include "options.h"
+#include "params.h"
 #include "base/fail.h"
 
 #include "buoy/version.h"
 #include "flags.h"
 #include "manual.h"
-#include "option-flags.h"
+#include "param-flags.h"
 #include "prompt.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ const char * const about_exit =
     "ends with the text that is there, the second one at once).\n";
 
 // Settings that contradict each other; what only the model can tell is checked when it is known.
-void check_combinations(const Options & o) {
+void check_combinations(const CliParams & o) {
     const int n_prompts = (o.prompt_given ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1) + (o.tokens.empty() ? 0 : 1);
     if (n_prompts > 1) {
         buoy::fail("-p, -f and --tokens each give the prompt, use one of them");
@@ -57,7 +57,7 @@ void check_combinations(const Options & o) {
     check_attn(o);
 }
 
-void resolve(Options & o) {
+void resolve(CliParams & o) {
     check_combinations(o);
     if (o.escape) {
         o.prompt = unescaped(o.prompt);
@@ -73,38 +73,38 @@ void print(const std::string & text) { std::fwrite(text.data(), 1, text.size(), 
 
 } // namespace
 
-bool parse_options(int argc, char ** argv, Options & options) {
+bool parse_params(int argc, char ** argv, CliParams & params) {
     std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
     Asked                    asked;
     FlagTable                table, freq;
-    add_input_flags(table, options);
-    add_sampling_flags(table, options);
-    add_denoising_flags(table, options);
-    add_visual_flag(table, options);
-    add_compute_flags(table, options, "what the prompt and -n need; the model's, at most 4096, for a chat or -n -1");
-    add_attn_flags(table, options);
-    add_output_flags(table, options, asked);
-    add_freq_flags(freq, options, asked);
-    options.tokens_freq = !args.empty() && args[0] == "tokens-freq";
-    if (options.tokens_freq) {
+    add_input_flags(table, params);
+    add_sampling_flags(table, params);
+    add_denoising_flags(table, params);
+    add_visual_flag(table, params);
+    add_compute_flags(table, params, "what the prompt and -n need; the model's, at most 4096, for a chat or -n -1");
+    add_attn_flags(table, params);
+    add_output_flags(table, params, asked);
+    add_freq_flags(freq, params, asked);
+    params.tokens_freq = !args.empty() && args[0] == "tokens-freq";
+    if (params.tokens_freq) {
         args.erase(args.begin());
         freq.parse("llama-diffusion-cli tokens-freq", args);
     } else {
         for (const std::string & name : table.parse("llama-diffusion-cli", args)) {
             if (name.rfind("--diffusion-", 0) == 0) {
-                options.denoising_flags.push_back(name);
+                params.denoising_flags.push_back(name);
             }
         }
     }
     if (asked.help) {
-        print(options.tokens_freq ? about_freq + freq.help() : about + table.help() + about_exit);
+        print(params.tokens_freq ? about_freq + freq.help() : about + table.help() + about_exit);
     } else if (asked.markdown) {
         print(manual(table.markdown(), freq.markdown()));
     } else if (asked.version) {
         print(std::string("llama-diffusion-cli ") + buoy::version() + "\n");
     } else {
-        if (!options.tokens_freq) {
-            resolve(options);
+        if (!params.tokens_freq) {
+            resolve(params);
         }
         return true;
     }

@@ -1,7 +1,7 @@
-#include "option-flags.h"
+#include "param-flags.h"
 #include "base/fail.h"
 
-void add_input_flags(FlagTable & table, Options & o) {
+void add_input_flags(FlagTable & table, CliParams & o) {
     const auto set_prompt = [&o](const std::string &, const std::string & text) {
         o.prompt       = text;
         o.prompt_given = true;
@@ -35,11 +35,11 @@ void add_input_flags(FlagTable & table, Options & o) {
     table.text("--tokens", "IDS", o.tokens, "prompt as token ids, 1,2,3 or @FILE; nothing is added");
 }
 
-void add_visual_flag(FlagTable & table, Options & o) {
+void add_visual_flag(FlagTable & table, CliParams & o) {
     table.toggle("--diffusion-visual", o.visual, true, "watch the text appear (on standard error)");
 }
 
-void add_output_flags(FlagTable & table, Options & o, Asked & asked) {
+void add_output_flags(FlagTable & table, CliParams & o, Asked & asked) {
     table.group("Output");
     table.toggle("--json", o.json, true, "print one JSON object instead of the text");
     table.text("--logits-out", "FILE.npy", o.logits_out,
@@ -52,7 +52,7 @@ void add_output_flags(FlagTable & table, Options & o, Asked & asked) {
     table.toggle("--help-markdown", asked.markdown, true, "");
 }
 
-void add_freq_flags(FlagTable & table, Options & o, Asked & asked) {
+void add_freq_flags(FlagTable & table, CliParams & o, Asked & asked) {
     table.group("tokens-freq");
     table.text("-m, --model", "FILE", o.model_path, "GGUF file whose tokenizer counts").with_env("LLAMA_ARG_MODEL");
     table.texts("-f, --file", "FILE...", o.texts, 1 << 20, "plain text files");

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "params.h"
 
 #include "base/fail.h"
 #include "base/printable.h"
@@ -22,7 +22,7 @@ struct Typed {
     bool                     version = false;
 };
 
-void add_flags(FlagTable & table, Options & o, buoy::ModelParams & model, Typed & typed) {
+void add_flags(FlagTable & table, BenchParams & o, buoy::ModelParams & model, Typed & typed) {
     typed.lists.resize(parameters().size());
     table.group("Swept (comma-separated lists)");
     for (size_t i = 0; i < parameters().size(); i++) {
@@ -52,7 +52,7 @@ std::string flag_of(const Parameter & p) {
 }
 
 // The lists as typed, or their defaults where the mode has a use for them.
-std::vector<std::vector<std::string>> fill_lists(const Options & o, std::vector<std::string> lists) {
+std::vector<std::vector<std::string>> fill_lists(const BenchParams & o, std::vector<std::string> lists) {
     const auto list = [&](const char * column) -> std::string & { return lists[parameter_index(column)]; };
     if (o.growth) {
         const std::pair<const char *, const char *> presets[] = {
@@ -78,7 +78,7 @@ std::vector<std::vector<std::string>> fill_lists(const Options & o, std::vector<
     return values;
 }
 
-void finish(Options & o, const buoy::ModelParams & model, const Typed & typed) {
+void finish(BenchParams & o, const buoy::ModelParams & model, const Typed & typed) {
     if (!o.model_spec.empty()) {
         const bool swept =
             std::any_of(typed.lists.begin(), typed.lists.end(), [](const std::string & list) { return !list.empty(); });
@@ -113,11 +113,11 @@ void finish(Options & o, const buoy::ModelParams & model, const Typed & typed) {
 
 } // namespace
 
-bool parse_options(int argc, char ** argv, Options & options) {
+bool parse_params(int argc, char ** argv, BenchParams & params) {
     FlagTable         table;
     buoy::ModelParams model;
     Typed             typed;
-    add_flags(table, options, model, typed);
+    add_flags(table, params, model, typed);
     table.parse(name, {argv + std::min(argc, 1), argv + argc});
     if (typed.help || typed.version) {
         std::printf("%s %s\n", name, buoy::version());
@@ -127,9 +127,9 @@ bool parse_options(int argc, char ** argv, Options & options) {
         }
         return false;
     }
-    if (!options.list_devices) {
-        settle_devices(options, model);
-        finish(options, model, typed);
+    if (!params.list_devices) {
+        settle_devices(params, model);
+        finish(params, model, typed);
     }
     return true;
 }

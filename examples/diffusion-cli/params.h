@@ -1,14 +1,14 @@
 #pragma once
 
-#include "attn-options.h"
+#include "attn-params.h"
 #include "run-flags.h"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-struct Options : RunOptions {
-    AttnOptions attn;
+struct CliParams : RunParams {
+    AttnParams attn;
 
     std::string              prompt;
     std::string              prompt_file;
@@ -37,7 +37,7 @@ struct Options : RunOptions {
 };
 
 // Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.
-bool parse_options(int argc, char ** argv, Options & options);
+bool parse_params(int argc, char ** argv, CliParams & params);
 
 // The ids of --tokens.
 std::vector<int32_t> parse_tokens(const std::string & text);

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "params.h"
 
 #include "base/fail.h"
 #include "base/parse-number.h"
@@ -75,7 +75,7 @@ void add_models(const std::string & where, const std::string & text, std::vector
 }
 
 // "2/8"
-void set_shard(const std::string & where, const std::string & text, Options & o) {
+void set_shard(const std::string & where, const std::string & text, EvalParams & o) {
     const size_t slash = std::min(text.find('/'), text.size());
     const auto   shard = buoy::parse_number<size_t>(text.substr(0, slash));
     const auto   all   = buoy::parse_number<size_t>(text.substr(std::min(slash + 1, text.size())));
@@ -86,7 +86,7 @@ void set_shard(const std::string & where, const std::string & text, Options & o)
     o.n_shards = *all;
 }
 
-void add_input_flags(FlagTable & table, Options & o) {
+void add_input_flags(FlagTable & table, EvalParams & o) {
     table.group("Input and output");
     table
         .call(
@@ -108,7 +108,7 @@ void add_input_flags(FlagTable & table, Options & o) {
         "only every N-th question, from the I-th on; merge puts the files together");
 }
 
-void add_condition_flags(FlagTable & table, Options & o) {
+void add_condition_flags(FlagTable & table, EvalParams & o) {
     buoy::QaPlan & plan          = o.plan;
     const auto     set_positions = [&plan](const std::string & where, const std::string & text) {
         plan.gold_positions = text == "all" ? std::vector<size_t>() : parse_counts(where, text, 1);
@@ -149,7 +149,7 @@ void add_condition_flags(FlagTable & table, Options & o) {
                     ", a SPEC as in docs/interventions.md, or NAME: SPEC; can be repeated");
 }
 
-void add_output_flags(FlagTable & table, Options & o, Asked & asked) {
+void add_output_flags(FlagTable & table, EvalParams & o, Asked & asked) {
     table.group("Report");
     table.toggle("--json", o.json, true, "print one JSON object instead of tables");
     table.toggle("--csv", o.csv, true, "print CSV instead of tables");
@@ -157,7 +157,7 @@ void add_output_flags(FlagTable & table, Options & o, Asked & asked) {
     table.toggle("-h, --help", asked.help, true, "print this and exit");
 }
 
-void add_qa_flags(FlagTable & table, Options & o, Asked & asked) {
+void add_qa_flags(FlagTable & table, EvalParams & o, Asked & asked) {
     add_input_flags(table, o);
     add_condition_flags(table, o);
     add_sampling_flags(table, o);
@@ -171,13 +171,13 @@ void add_qa_flags(FlagTable & table, Options & o, Asked & asked) {
     table.text("--log-file", "FILE", o.log_file, "write all messages to a file as well").with_env("LLAMA_ARG_LOG_FILE");
 }
 
-void add_summary_flags(FlagTable & table, Options & o, Asked & asked) {
+void add_summary_flags(FlagTable & table, EvalParams & o, Asked & asked) {
     table.group("Input");
     table.texts("RESULTS", "FILE", o.files, 1, "the result file");
     add_output_flags(table, o, asked);
 }
 
-void add_merge_flags(FlagTable & table, Options & o, Asked & asked) {
+void add_merge_flags(FlagTable & table, EvalParams & o, Asked & asked) {
     table.group("Input and output");
     table.texts("RESULTS", "FILE...", o.files, 1 << 20, "the result files of all shards, in any order");
     table.text("-o, --output", "FILE", o.output, "the file that a run without shards would have written");
@@ -185,7 +185,7 @@ void add_merge_flags(FlagTable & table, Options & o, Asked & asked) {
     table.toggle("-h, --help", asked.help, true, "print this and exit");
 }
 
-void check(Options & o) {
+void check(EvalParams & o) {
     if (o.json && o.csv) {
         buoy::fail("--json and --csv each say what is printed, use one of them");
     }
@@ -213,7 +213,7 @@ void print(const std::string & text) { std::fwrite(text.data(), 1, text.size(), 
 
 } // namespace
 
-bool parse_options(int argc, char ** argv, Options & options) {
+bool parse_params(int argc, char ** argv, EvalParams & params) {
     const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
     const std::string              command = args.empty() ? "" : args[0];
     if (command == "--version") {
@@ -224,18 +224,18 @@ bool parse_options(int argc, char ** argv, Options & options) {
         print(about);
         return false;
     }
-    options.generate.n_predict = 32;
-    options.seed               = 1;
+    params.generate.n_predict = 32;
+    params.seed               = 1;
     FlagTable table;
     Asked     asked;
     if (command == "qa") {
-        add_qa_flags(table, options, asked);
+        add_qa_flags(table, params, asked);
     } else if (command == "summary") {
-        options.command = Command::summary;
-        add_summary_flags(table, options, asked);
+        params.command = Command::summary;
+        add_summary_flags(table, params, asked);
     } else if (command == "merge") {
-        options.command = Command::merge;
-        add_merge_flags(table, options, asked);
+        params.command = Command::merge;
+        add_merge_flags(table, params, asked);
     } else {
         buoy::fail(command.empty() ? "no command given" : buoy::in_quotes(command) + " is no command",
                    ", expected qa, summary or merge (--help tells more)");
@@ -245,6 +245,6 @@ bool parse_options(int argc, char ** argv, Options & options) {
         print("llama-diffusion-eval " + command + "\n" + table.help());
         return false;
     }
-    check(options);
+    check(params);
     return true;
 }
