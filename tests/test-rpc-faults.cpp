@@ -115,10 +115,9 @@ template <typename Call> void check_lost(const RpcServer & server, const Call & 
 
 } // namespace
 
+TEST_SUITE_BEGIN("RPC servers" * doctest::skip(!has_rpc_server()));
+
 TEST_CASE("what is no server is told by its name") {
-    if (!has_rpc_server()) {
-        return;
-    }
     CHECK(add_error("localhost") == "RPC server 'localhost': expected host:port");
     CHECK(contains(add_error("localhost:99999"), "expected a port up to 65535, found '99999'"));
     CHECK(add_error(":50052") == "RPC server ':50052': expected host:port");
@@ -130,9 +129,6 @@ TEST_CASE("what is no server is told by its name") {
 }
 
 TEST_CASE("a server that speaks something else is told") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const FakeServer older(hello(3, 0)), newer(hello(7, 200)), other("220 ready\r\n and a good day to you, client\r\n");
     const FakeServer silent("");
     CHECK(add_error(older.endpoint()).find("it speaks version 3.0.0 of the protocol, expected 7.0") !=
@@ -143,9 +139,6 @@ TEST_CASE("a server that speaks something else is told") {
 }
 
 TEST_CASE("a server lost before or while a model is loaded ends the loading") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer early;
     const TestModel model = model_on(early);
     early.send(SIGKILL);
@@ -163,9 +156,6 @@ TEST_CASE("a server lost before or while a model is loaded ends the loading") {
 }
 
 TEST_CASE("a server lost between two passes ends the run, and the next engine works") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer server;
     const auto      context = load_context(model_on(server), exact_alone());
     GenerateParams  params;
@@ -189,9 +179,6 @@ TEST_CASE("a server lost between two passes ends the run, and the next engine wo
 }
 
 TEST_CASE("an engine without servers does not mind one that is lost") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer server;
     TestModel       model  = model_on(server);
     const auto      far    = load_context(model, exact_alone());
@@ -205,9 +192,6 @@ TEST_CASE("an engine without servers does not mind one that is lost") {
 }
 
 TEST_CASE("libllama's engine loses a server the same way") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer server;
     const auto      context = load_llama_context(model_on(server), exact_alone());
     ForwardRequest  request;
@@ -219,9 +203,6 @@ TEST_CASE("libllama's engine loses a server the same way") {
 }
 
 TEST_CASE("the program ends with 2 and one line, and the recording has every step before") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const std::string dir = temp_dir(), recording = dir + "/run.npz";
     const RpcServer   first, second;
     ProgramSpec       spec;
@@ -275,3 +256,5 @@ TEST_CASE("the program ends with 2 and one line, and the recording has every ste
     }
     CHECK(n_masked == 500 - end); // a token a step
 }
+
+TEST_SUITE_END();
