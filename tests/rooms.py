@@ -24,10 +24,12 @@ CONVERTER = "engine"  # the last room that convert/ sees
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
 
+def sources(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cpp"))
+
+
 def includes(root, folder):
-    for path in sorted((root / folder).rglob("*")):
-        if path.suffix not in (".h", ".cpp"):
-            continue
+    for path in sources(root / folder):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             match = INCLUDE.match(line)
             if match:
@@ -65,7 +67,7 @@ def check_program(root, folder):
 
 def check(root, programs):
     found = []
-    for folder in sorted(path.name for path in (root / "src").iterdir() if path.is_dir()):
+    for folder in sorted(path.name for path in (root / "src").iterdir() if sources(path)):
         if folder in ROOMS:
             found += check_room(root, "src/" + folder, folder)
         else:
