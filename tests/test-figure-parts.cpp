@@ -4,7 +4,6 @@
 #include "figure/png.h"
 #include "figure/raster.h"
 #include "figure/scene.h"
-#include "figure/sparkline.h"
 #include "figure/svg.h"
 #include "figure/text.h"
 #include "support/figure-files.h"
@@ -12,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -23,6 +23,12 @@ using namespace buoy::figure;
 namespace {
 
 using Labels = std::vector<std::string>;
+
+// WCAG's ratio, 1 to 21.
+double contrast(const Color & first, const Color & second) {
+    const auto [darker, lighter] = std::minmax({luminance(first) + 0.05, luminance(second) + 0.05});
+    return lighter / darker;
+}
 
 Path path_of(const std::vector<Point> & line, const Paint & fill, const Stroke & stroke) {
     Path path;
@@ -284,14 +290,4 @@ w, h = check_png(open(sys.argv[1] + '/f.png', 'rb').read())
 assert (w, h) == (2 * float(root.get('width')), 2 * float(root.get('height')))
 )";
     CHECK(std::system(("PYTHONUTF8=1 python3 '" + dir + "/check.py' '" + dir + "'").c_str()) == 0);
-}
-
-TEST_CASE("sparklines") {
-    CHECK(sparkline({}) == "");
-    CHECK(sparkline({0, 1, 2, 3, 4, 5, 6, 7}) == "▁▂▃▄▅▆▇█");
-    CHECK(sparkline({0, not_a_number, 1}) == "▁ █");
-    CHECK(sparkline({0, 0}) == "▁▁");
-    CHECK(sparkline({-3, 5}) == "▁█");
-    CHECK(sparkline({0, 1, 0, 0, 0, 0, 0, 2}, 2) == "▅█");
-    CHECK(sparkline({0, 7}, 64, SparkStyle::ascii) == "_#");
 }

@@ -1,5 +1,4 @@
 #include "engine/row-summary.h"
-#include "kernel/exponentials.h"
 #include "kernel/kernels.h"
 #include "kernel/summary.h"
 

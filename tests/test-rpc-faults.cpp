@@ -4,7 +4,6 @@
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
-#include "engine/rpc/connections.h"
 #include "support/cli.h"
 #include "support/oracle.h"
 #include "support/paths.h"
@@ -47,8 +46,8 @@ public:
         endpoint_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
         thread_   = std::thread([this] {
             const int client = accept(fd_, nullptr, nullptr);
-            char      request[64];
-            if (client >= 0 && recv(client, request, sizeof(request), 0) > 0) {
+            char      request[1 + 8 + 24]; // closed with a part of it unread, the connection would lose the answer
+            if (client >= 0 && recv(client, request, sizeof(request), MSG_WAITALL) > 0) {
                 send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL);
             }
             close(client);
@@ -116,10 +115,9 @@ template <typename Call> void check_lost(const RpcServer & server, const Call & 
 
 } // namespace
 
+TEST_SUITE_BEGIN("RPC servers" * doctest::skip(!has_rpc_server()));
+
 TEST_CASE("what is no server is told by its name") {
-    if (!has_rpc_server()) {
-        return;
-    }
     CHECK(add_error("localhost") == "RPC server 'localhost': expected host:port");
     CHECK(contains(add_error("localhost:99999"), "expected a port up to 65535, found '99999'"));
     CHECK(add_error(":50052") == "RPC server ':50052': expected host:port");
@@ -131,22 +129,16 @@ TEST_CASE("what is no server is told by its name") {
 }
 
 TEST_CASE("a server that speaks something else is told") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const FakeServer older(hello(3, 0)), newer(hello(7, 200)), other("220 ready\r\n and a good day to you, client\r\n");
     const FakeServer silent("");
     CHECK(add_error(older.endpoint()).find("it speaks version 3.0.0 of the protocol, expected 7.0") !=
           std::string::npos);
     CHECK(add_error(newer.endpoint()).find("it speaks version 7.200.0") != std::string::npos);
-    CHECK(add_error(other.endpoint()).find("not the answer of an RPC server") != std::string::npos);
-    CHECK(add_error(silent.endpoint()).find("it may be no RPC server") != std::string::npos);
+    CHECK(contains(add_error(other.endpoint()), "it does not answer as an RPC server does"));
+    CHECK(contains(add_error(silent.endpoint()), "it does not answer as an RPC server does"));
 }
 
 TEST_CASE("a server lost before or while a model is loaded ends the loading") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer early;
     const TestModel model = model_on(early);
     early.send(SIGKILL);
@@ -164,9 +156,6 @@ TEST_CASE("a server lost before or while a model is loaded ends the loading") {
 }
 
 TEST_CASE("a server lost between two passes ends the run, and the next engine works") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer server;
     const auto      context = load_context(model_on(server), exact_alone());
     GenerateParams  params;
@@ -189,40 +178,7 @@ TEST_CASE("a server lost between two passes ends the run, and the next engine wo
     CHECK(generate(*fresh, {1, 2, 3}, params).tokens.size() == 32);
 }
 
-TEST_CASE("connections are found among the process's own, and asked for signs of life") {
-    if (!has_rpc_server()) {
-        return;
-    }
-    const RpcServer server;
-    const auto      context = load_context(model_on(server), exact_alone());
-    RpcConnections  connections({server.endpoint()});
-    connections.look();
-    CHECK(connections.lost().empty());
-    const auto port    = static_cast<uint16_t>(std::stoi(server.endpoint().substr(server.endpoint().find(':') + 1)));
-    int        n_asked = 0;
-    for (int fd = 0; fd < 1024; fd++) {
-        sockaddr_in peer{};
-        int         asking = 0;
-        socklen_t   size = sizeof(peer), asking_size = sizeof(asking);
-        if (getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &size) == 0 && ntohs(peer.sin_port) == port) {
-            CHECK(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &asking, &asking_size) == 0);
-            CHECK(asking != 0);
-            n_asked++;
-        }
-    }
-    CHECK(n_asked == 1);
-    server.send(SIGKILL);
-    for (int i = 0; i < 200 && connections.lost().empty(); i++) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    CHECK(connections.lost() == std::vector<std::string>{server.endpoint()});
-    CHECK(connections.silent().empty());
-}
-
 TEST_CASE("an engine without servers does not mind one that is lost") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer server;
     TestModel       model  = model_on(server);
     const auto      far    = load_context(model, exact_alone());
@@ -236,9 +192,6 @@ TEST_CASE("an engine without servers does not mind one that is lost") {
 }
 
 TEST_CASE("libllama's engine loses a server the same way") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer server;
     const auto      context = load_llama_context(model_on(server), exact_alone());
     ForwardRequest  request;
@@ -250,20 +203,17 @@ TEST_CASE("libllama's engine loses a server the same way") {
 }
 
 TEST_CASE("the program ends with 2 and one line, and the recording has every step before") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const std::string dir = temp_dir(), recording = dir + "/run.npz";
     const RpcServer   first, second;
     ProgramSpec       spec;
     spec.name = "llama-diffusion-cli";
     spec.args = {"-m",        tiny_model("llada"),
                  "-p",        "abc",
-                 "-n",        "2000",
+                 "-n",        "500",
                  "-ngl",      "all",
                  "-ts",       "1,1",
                  "--rpc",     first.endpoint() + "," + second.endpoint(),
-                 "-c",        "2100",
+                 "-c",        "600",
                  "-t",        "1",
                  "--no-perf", "--attn-dump",
                  recording,   "--attn-reduce",
@@ -304,5 +254,7 @@ TEST_CASE("the program ends with 2 and one line, and the recording has every ste
     for (size_t position = 0; position < run.n_positions(); position++) {
         n_masked += run.token(end, position) == run.mask_id() ? 1 : 0;
     }
-    CHECK(n_masked == 2000 - end); // a token a step
+    CHECK(n_masked == 500 - end); // a token a step
 }
+
+TEST_SUITE_END();

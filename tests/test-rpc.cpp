@@ -70,10 +70,9 @@ Generation run(const TestModel & model, const ContextParams & params, const std:
 
 } // namespace
 
+TEST_SUITE_BEGIN("RPC servers" * doctest::skip(!has_rpc_server()));
+
 TEST_CASE("servers are devices with memory") {
-    if (!has_rpc_server()) {
-        return;
-    }
     add_servers_once(2);
     size_t n_servers = 0;
     for (const DeviceInfo & device : list_devices()) {
@@ -89,9 +88,6 @@ TEST_CASE("servers are devices with memory") {
 }
 
 TEST_CASE("two servers hold half of the layers each and give the same logits") {
-    if (!has_rpc_server()) {
-        return;
-    }
     for (const char * arch : {"llada", "llada-moe", "qwen3"}) {
         CAPTURE(arch);
         RandomModel random;
@@ -118,9 +114,6 @@ TEST_CASE("two servers hold half of the layers each and give the same logits") {
 }
 
 TEST_CASE("with everything on one server a decoding step is one split") {
-    if (!has_rpc_server()) {
-        return;
-    }
     for (const char * arch : {"llada", "llada-moe", "qwen3"}) {
         CAPTURE(arch);
         RandomModel random;
@@ -137,9 +130,6 @@ TEST_CASE("with everything on one server a decoding step is one split") {
 }
 
 TEST_CASE("-ngl, --main-gpu, --tensor-split and -ot decide where weights are") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const std::string path   = random_gguf(experts_model());
     const auto        placed = [&](const auto & change) {
         TestModel model = on_servers(path);
@@ -179,9 +169,6 @@ TEST_CASE("-ngl, --main-gpu, --tensor-split and -ot decide where weights are") {
 }
 
 TEST_CASE("experts kept on the CPU are computed there") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(40, 320));
     const auto           near    = load_context(local(path), exact_alone());
@@ -207,9 +194,6 @@ TEST_CASE("experts kept on the CPU are computed there") {
 }
 
 TEST_CASE("long passes, which are built in pieces, cross devices") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const std::string    path    = random_gguf(experts_model());
     const ForwardRequest request = whole_request(random_tokens(600, 320));
     const auto           near    = load_context(local(path), exact_alone());
@@ -229,9 +213,6 @@ TEST_CASE("long passes, which are built in pieces, cross devices") {
 }
 
 TEST_CASE("K/V is where a layer's attention is computed") {
-    if (!has_rpc_server()) {
-        return;
-    }
     RandomModel random;
     random.n_layer         = 2;
     TestModel model        = on_servers(random_gguf(random));
@@ -250,9 +231,6 @@ TEST_CASE("K/V is where a layer's attention is computed") {
 }
 
 TEST_CASE("the oracle's tokens come from two servers, with every cache") {
-    if (!has_rpc_server()) {
-        return;
-    }
     if (shared_dir().empty()) {
         MESSAGE("skipped: no ../shared");
         return;
@@ -275,9 +253,6 @@ TEST_CASE("the oracle's tokens come from two servers, with every cache") {
 }
 
 TEST_CASE("the twins write the same text") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const std::string prompt = "Sara has the ball. Who has the ball?";
     GenerateParams    params;
     params.n_predict = 16;
@@ -293,9 +268,6 @@ TEST_CASE("the twins write the same text") {
 }
 
 TEST_CASE("taps and edits are the same from there") {
-    if (!has_rpc_server()) {
-        return;
-    }
     RandomModel random;
     random.n_layer         = 4;
     const std::string path = random_gguf(random);
@@ -333,9 +305,6 @@ TEST_CASE("taps and edits are the same from there") {
 }
 
 TEST_CASE("a recording is the same from there") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer   first, second;
     const std::string dir = temp_dir(), path = random_gguf({});
     const auto        dump = [&](const std::string & name, const Args & where) {
@@ -361,9 +330,6 @@ TEST_CASE("a recording is the same from there") {
 }
 
 TEST_CASE("libllama's engine places weights by the same flags") {
-    if (!has_rpc_server()) {
-        return;
-    }
     RandomModel random;
     random.arch                  = "qwen3moe";
     random.n_layer               = 4;
@@ -387,9 +353,6 @@ TEST_CASE("libllama's engine places weights by the same flags") {
 }
 
 TEST_CASE("shares and indices beyond the devices are refused") {
-    if (!has_rpc_server()) {
-        return;
-    }
     TestModel  model = on_servers(random_gguf({}));
     const auto error = [&](const auto & change) {
         TestModel changed = model;
@@ -413,9 +376,6 @@ TEST_CASE("shares and indices beyond the devices are refused") {
 }
 
 TEST_CASE("the benchmark runs there, too") {
-    if (!has_rpc_server()) {
-        return;
-    }
     const RpcServer server;
     ProgramSpec     spec;
     spec.name = "llama-diffusion-bench";
@@ -427,3 +387,5 @@ TEST_CASE("the benchmark runs there, too") {
     spec.args.insert(spec.args.end(), {"-dev", "RPC7"});
     check_refused(run_program(spec), "unknown device 'RPC7', there are: CPU, RPC0");
 }
+
+TEST_SUITE_END();

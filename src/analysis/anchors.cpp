@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/parse-number.h"
 #include "base/printable.h"
-#include "observe/columns.h"
+#include "observe/sinks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "base/printable.h"
 #include "base/utf8.h"
-#include "io/npy-descr.h"
+#include "io/npy.h"
 #include "io/npz-writer.h"
 #include "io/pending-file.h"
 #include "observe/record-member.h"

@@ -2,8 +2,8 @@
 
 #include "base/fail.h"
 #include "base/split-work.h"
-#include "kernel/exponentials.h"
 #include "kernel/kernels.h"
+#include "kernel/summary.h"
 
 #include <algorithm>
 #include <cmath>

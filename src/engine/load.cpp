@@ -4,7 +4,7 @@
 #include "buoy/context.h"
 #include "engine/ggml-model.h"
 #include "engine/llama-model.h"
-#include "engine/rpc/address.h"
+#include "engine/rpc/connections.h"
 #include "engine/rpc/remote-model.h"
 #include "io/gguf-file.h"
 #include "model/devices.h"

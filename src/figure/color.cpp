@@ -75,12 +75,6 @@ double luminance(const Color & color) {
     return 0.2126 * linear(color.r) + 0.7152 * linear(color.g) + 0.0722 * linear(color.b);
 }
 
-double contrast(const Color & first, const Color & second) {
-    const double a = luminance(first) + 0.05;
-    const double b = luminance(second) + 0.05;
-    return std::max(a, b) / std::min(a, b);
-}
-
 Color sequential_color(double t) {
     t = clamp_unit(t);
     // the chroma that sRGB can show is smallest in the blue-green middle

@@ -12,9 +12,8 @@ struct Color {
     bool operator==(const Color & o) const { return r == o.r && g == o.g && b == o.b && a == o.a; }
 };
 
-std::string hex(const Color & color);                            // #rrggbb
-double      luminance(const Color & color);                      // relative luminance of WCAG, 0 to 1
-double      contrast(const Color & first, const Color & second); // WCAG's ratio, 1 to 21
+std::string hex(const Color & color);       // #rrggbb
+double      luminance(const Color & color); // relative luminance of WCAG, 0 to 1
 
 enum class Theme { light, dark };
 

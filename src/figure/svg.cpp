@@ -1,8 +1,8 @@
 #include "figure/svg.h"
 
+#include "base/base64.h"
 #include "base/utf8.h"
 #include "figure/png.h"
-#include "report/base64.h"
 
 #include <cmath>
 #include <cstdint>

@@ -4,7 +4,6 @@
 #include "base/fail.h"
 #include "base/parse-number.h"
 #include "base/printable.h"
-#include "io/npy-descr.h"
 #include "io/pending-file.h"
 
 #include <array>

@@ -31,6 +31,8 @@ size_t       npy_item_size(NpyType type);
 
 // Magic, version 1.0, description, padded to a multiple of 64 bytes.
 std::string npy_header(NpyType type, const std::vector<int64_t> & shape);
+// The same for types that we write and do not read: "|O" (a pickle follows), "<U12".
+std::string npy_header_of(const std::string & descr, const std::vector<int64_t> & shape);
 
 // The size of the header that the first bytes of a .npy file announce, those 12 included.
 constexpr size_t   npy_prefix_size = 12;

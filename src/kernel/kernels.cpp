@@ -1,7 +1,5 @@
 #include "kernel/kernels.h"
 
-#include "kernel/avx2/table.h"
-
 namespace buoy {
 
 const KernelTable * kernel_table() {

@@ -107,4 +107,7 @@ struct KernelTable {
 // Null where this processor or this build has none.
 const KernelTable * kernel_table();
 
+// Null where this build is for another kind of processor. Whether the one that runs has AVX2 is for the caller to ask.
+const KernelTable * avx2_table();
+
 } // namespace buoy

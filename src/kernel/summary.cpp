@@ -3,6 +3,8 @@
 #include "buoy/context.h"
 #include "kernel/kernels.h"
 
+#include <cmath>
+
 namespace buoy {
 
 namespace {
@@ -26,6 +28,17 @@ ggml_tensor * summarize_rows(ggml_context * ctx, ggml_tensor * logits) {
     constexpr int64_t n_fields = sizeof(RowSummary) / sizeof(int32_t);
     return ggml_custom_4d(ctx, GGML_TYPE_I32, n_fields, logits->ne[1], 1, 1, &logits, 1, run, GGML_N_TASKS_MAX,
                           nullptr);
+}
+
+void exponentials(const float * x, float * to, int64_t n, float factor, float offset) {
+    const KernelTable * table = kernel_table();
+    if (table != nullptr) {
+        table->exponentials(x, to, n, factor, offset);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = std::exp(factor * (x[i] - offset));
+    }
 }
 
 } // namespace buoy

@@ -1,5 +1,5 @@
+#include "observe/sinks.h"
 #include "buoy/edit.h"
-#include "observe/columns.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
 #include "report/page.h"
 
+#include "base/base64.h"
 #include "buoy/error.h"
 #include "buoy/version.h"
 #include "figure/color.h"
 #include "figure/svg.h"
-#include "report/base64.h"
 
 #include <map>
 

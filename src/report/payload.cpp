@@ -1,10 +1,10 @@
 #include "report/payload.h"
 
 #include "analysis/labels.h"
+#include "base/base64.h"
 #include "base/fail.h"
 #include "base/printable.h"
 #include "observe/record-choice.h"
-#include "report/base64.h"
 #include "report/matrix-pack.h"
 #include "report/sequence-json.h"
 

@@ -1,7 +1,7 @@
 #include "report/sequence-json.h"
 
 #include "analysis/labels.h"
-#include "report/base64.h"
+#include "base/base64.h"
 
 #include <cmath>
 

@@ -4,8 +4,6 @@
 #include "support/paths.h"
 #include "support/random-context.h"
 
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -28,8 +26,6 @@
 namespace buoy::test {
 
 namespace {
-
-constexpr const char * server_name = "llama-rpc-server";
 
 sockaddr_in loopback(int port) {
     sockaddr_in address{};
@@ -62,13 +58,7 @@ int free_port() {
     return ntohs(address.sin_port);
 }
 
-bool has_rpc_server() {
-    const bool has = std::filesystem::exists(bin_dir() + "/" + server_name);
-    if (!has) {
-        MESSAGE("skipped: this build has no ", server_name);
-    }
-    return has;
-}
+bool has_rpc_server() { return std::filesystem::exists(bin_dir() + "/llama-rpc-server"); }
 
 RpcServer::RpcServer() {
     for (int attempt = 0; attempt < 5; attempt++) { // somebody else may take the port
@@ -89,7 +79,7 @@ RpcServer::RpcServer() {
 RpcServer::~RpcServer() { stop(); }
 
 void RpcServer::start(int port) {
-    const std::string program = bin_dir() + "/" + server_name, number = std::to_string(port);
+    const std::string program = bin_dir() + "/llama-rpc-server", number = std::to_string(port);
     const char * args[] = {program.c_str(), "-H", "127.0.0.1", "-p", number.c_str(), "-t", "1", "-d", "CPU", nullptr};
     setenv("OMP_WAIT_POLICY", "passive", 0); // as for ourselves: waiting threads leave the cores to others
     pid_ = fork();

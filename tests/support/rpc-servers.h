@@ -31,7 +31,7 @@ private:
 // A port of the loopback that nobody listens at.
 int free_port();
 
-// False, with a word on why, where this build has no llama-rpc-server.
+// Whether this build has a llama-rpc-server.
 bool has_rpc_server();
 
 // Servers that live until the process ends, known to it: their devices are RPC0, RPC1, ….

@@ -1,13 +1,17 @@
 #include "engine/rpc/connections.h"
 
+#include "base/fail.h"
 #include "base/parse-number.h"
-#include "buoy/error.h"
+#include "base/printable.h"
+#include "model/devices.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <optional>
+#include <memory>
+#include <set>
 
-#include <netinet/in.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -20,23 +24,28 @@ constexpr int ask_after_s = 2; // of silence
 constexpr int ask_every_s = 2;
 constexpr int n_asked     = 3; // then the system ends the connection itself
 
-std::optional<sockaddr_in> peer_of(int fd) {
-    sockaddr_in peer{};
-    socklen_t   size = sizeof(peer);
-    if (getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &size) != 0 || peer.sin_family != AF_INET) {
-        return std::nullopt;
+std::vector<sockaddr_in> resolve(const std::string & server) {
+    const size_t colon = server.rfind(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == server.size()) {
+        fail("RPC server ", in_quotes(server), ": expected host:port");
     }
-    return peer;
-}
-
-bool is_among(const sockaddr_in & peer, const Addresses & addresses) {
-    for (const addrinfo * one = addresses.get(); one != nullptr; one = one->ai_next) {
-        const auto & address = *reinterpret_cast<const sockaddr_in *>(one->ai_addr);
-        if (address.sin_port == peer.sin_port && address.sin_addr.s_addr == peer.sin_addr.s_addr) {
-            return true;
-        }
+    const std::string port = server.substr(colon + 1);
+    if (parse_number<uint16_t>(port) == std::nullopt) {
+        fail("RPC server ", in_quotes(server), ": expected a port up to 65535, found ", in_quotes(port));
     }
-    return false;
+    addrinfo   hints{};
+    addrinfo * found  = nullptr;
+    hints.ai_family   = AF_INET; // as ggml connects
+    hints.ai_socktype = SOCK_STREAM;
+    if (const int error = getaddrinfo(server.substr(0, colon).c_str(), port.c_str(), &hints, &found); error != 0) {
+        fail("RPC server ", in_quotes(server), ": ", gai_strerror(error));
+    }
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
+    std::vector<sockaddr_in>                                 addresses;
+    for (; found != nullptr; found = found->ai_next) {
+        addresses.push_back(*reinterpret_cast<const sockaddr_in *>(found->ai_addr));
+    }
+    return addresses;
 }
 
 void set_option(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof(value)); }
@@ -77,59 +86,74 @@ bool is_silent(int fd) {
 #endif
 }
 
-bool has_ended(int fd) {
+bool is_open(int fd) {
     char          next = 0;
     const ssize_t n    = recv(fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
 } // namespace
 
-RpcConnections::RpcConnections(const std::vector<std::string> & endpoints) {
-    for (const std::string & endpoint : endpoints) {
-        try {
-            addresses_.emplace(endpoint, resolve_server(endpoint));
-        } catch (const Error &) { // who connects will tell
-        }
+// ggml describes a server's devices by its address.
+std::string server_of(ggml_backend_dev_t device) { return is_rpc(device) ? ggml_backend_dev_description(device) : ""; }
+
+RpcConnections::RpcConnections(const std::vector<std::string> & servers) {
+    for (const std::string & server : servers) {
+        addresses_.emplace(server, resolve(server));
     }
-}
-
-void RpcConnections::look() {
-    descriptors_.clear();
-    std::error_code error;
-    for (auto entry = std::filesystem::directory_iterator("/dev/fd", error);
-         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-        const int  fd   = parse_number<int>(entry->path().filename().string()).value_or(-1);
-        const auto peer = peer_of(fd);
-        for (const auto & [endpoint, addresses] : addresses_) {
-            if (peer && is_among(*peer, addresses)) {
-                ask_for_life(fd);
-                descriptors_[endpoint] = fd;
-            }
-        }
-    }
-}
-
-std::vector<std::string> RpcConnections::silent() const {
-    return those([](int fd) { return is_silent(fd); });
-}
-
-std::vector<std::string> RpcConnections::lost() const {
-    return those([](int fd) { return is_silent(fd) || has_ended(fd); });
 }
 
 bool RpcConnections::end_silent() const {
-    return !those([](int fd) { return is_silent(fd) && shutdown(fd, SHUT_RDWR) == 0; }).empty();
+    bool any = false;
+    for (const auto & [server, fd] : list()) {
+        ask_for_life(fd);
+        any = (is_silent(fd) && shutdown(fd, SHUT_RDWR) == 0) || any;
+    }
+    return any;
 }
 
-std::vector<std::string> RpcConnections::those(bool (*are)(int fd)) const {
-    std::vector<std::string> endpoints;
-    for (const auto & [endpoint, fd] : descriptors_) {
-        if (are(fd)) {
-            endpoints.push_back(endpoint);
+void RpcConnections::end_all() const {
+    for (const auto & [server, fd] : list()) {
+        shutdown(fd, SHUT_RDWR);
+    }
+}
+
+std::vector<std::string> RpcConnections::lost() const {
+    std::set<std::string> open;
+    for (const auto & [server, fd] : list()) {
+        if (is_open(fd)) {
+            open.insert(server);
         }
     }
-    return endpoints;
+    std::vector<std::string> servers;
+    for (const auto & [server, addresses] : addresses_) {
+        if (!open.contains(server)) {
+            servers.push_back(server);
+        }
+    }
+    return servers;
+}
+
+std::vector<std::pair<std::string, int>> RpcConnections::list() const {
+    std::vector<std::pair<std::string, int>> found;
+    std::error_code                          error;
+    for (auto entry = std::filesystem::directory_iterator("/dev/fd", error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+        const int   fd = parse_number<int>(entry->path().filename().string()).value_or(-1);
+        sockaddr_in peer{};
+        socklen_t   size = sizeof(peer);
+        if (getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &size) != 0 || peer.sin_family != AF_INET) {
+            continue;
+        }
+        for (const auto & [server, addresses] : addresses_) {
+            if (std::any_of(addresses.begin(), addresses.end(), [&](const sockaddr_in & address) {
+                    return address.sin_port == peer.sin_port && address.sin_addr.s_addr == peer.sin_addr.s_addr;
+                })) {
+                found.emplace_back(server, fd);
+            }
+        }
+    }
+    return found;
 }
 
 } // namespace buoy

@@ -1,36 +1,37 @@
 #pragma once
 
-#include "engine/rpc/address.h"
-
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <ggml-backend.h>
+#include <netinet/in.h>
 
 namespace buoy {
 
-// The connections to some RPC servers. ggml keeps them to itself and waits for an answer forever, also from a machine that was
-// switched off; but they are among this process's descriptors, and the system can tell.
+// The "host:port" that a device is behind; empty where it is no RPC server's.
+std::string server_of(ggml_backend_dev_t device);
+
+// This process's connections to some RPC servers. ggml keeps them to itself and waits for an answer forever, also from a machine that was
+// switched off; but they are among our descriptors, and the system can tell.
 class RpcConnections {
 public:
-    explicit RpcConnections(const std::vector<std::string> & endpoints);
+    // Throws Error where one is not the "host:port" of a host that is known.
+    explicit RpcConnections(const std::vector<std::string> & servers);
 
-    // Finds those that there are now, and has the system ask the other machine for signs of life.
-    void look();
+    // Ends those to machines that no longer acknowledge what is sent, so that who waits there for an answer is told: true where there
+    // was one. A machine whose server is merely busy does.
+    bool end_silent() const;
+    void end_all() const;
 
-    // Servers whose machine no longer acknowledges what is sent. One that is merely busy does.
-    std::vector<std::string> silent() const;
-
-    // These, and servers whose connection has ended since the last look.
+    // Servers without a connection that lives.
     std::vector<std::string> lost() const;
 
-    // Ends what is silent, so that who waits there for an answer is told. False where nothing is.
-    bool end_silent() const;
-
 private:
-    std::vector<std::string> those(bool (*are)(int fd)) const;
+    std::vector<std::pair<std::string, int>> list() const; // server and descriptor
 
-    std::map<std::string, Addresses> addresses_;   // by endpoint
-    std::map<std::string, int>       descriptors_; // by endpoint
+    std::map<std::string, std::vector<sockaddr_in>> addresses_; // by server
 };
 
 } // namespace buoy

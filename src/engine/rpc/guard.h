@@ -3,68 +3,57 @@
 #include "buoy/log.h"
 #include "engine/rpc/connections.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace buoy {
 
-// ggml's RPC backend ends the process when a server is lost. From now on it tells guarded threads instead.
-void guard_rpc();
-
-// A thread for calls that use these RPC servers, because such a call may never come back.
-class GuardedThread {
+// For calls that reach RPC servers. When one is lost, ggml never returns from such a call, or ends the process; so each has a thread of its
+// own, which can be given up.
+class RpcGuard {
 public:
-    explicit GuardedThread(const std::vector<std::string> & endpoints, LogCallback log = {});
-    ~GuardedThread();
-    GuardedThread(const GuardedThread &)             = delete;
-    GuardedThread & operator=(const GuardedThread &) = delete;
+    explicit RpcGuard(const std::vector<std::string> & servers, LogCallback log = {});
 
-    // Does the work on the thread and throws what it throws; one line to the log where that takes strangely long. Throws Error
-    // where a server is lost meanwhile: then the thread never ends, and what the work refers to must never be freed.
-    void run(std::function<void()> work);
+    // Does the work and throws what it throws; one line to the log where that takes strangely long. Throws Error where a server is
+    // lost, and ever after: the work then never ends, and what it refers to must never be freed.
+    void run(std::function<void()> work) const;
 
-    bool is_lost() const;
+    // The same; returns why a server is lost. Empty: it is not. No answer for so long is a loss, too.
+    std::string try_run(std::function<void()> work, std::chrono::seconds limit = std::chrono::hours(24 * 365)) const;
 
-    // The function for use on the thread: called as long as the thread is not lost.
+    // The function for use by the work: called as long as no server is lost.
     template <typename Result, typename... Args>
     std::function<Result(Args...)> gated(std::function<Result(Args...)> function) const {
         if (!function) {
             return function;
         }
         return [gate = gate_, function](Args... args) {
-            const std::lock_guard<std::recursive_mutex> lock(gate->mutex);
+            const std::lock_guard<std::mutex> lock(gate->mutex);
             gate->pass();
             return function(std::forward<Args>(args)...);
         };
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
     struct Gate {
-        std::recursive_mutex mutex;
-        bool                 closed   = false;
-        int64_t              n_passed = 0;
+        std::mutex        mutex;
+        bool              closed = false;
+        Clock::time_point passed = Clock::now();
 
         void pass();
     };
-    struct State;
 
-    static void       work(const std::shared_ptr<State> & state);
-    void              watch(const std::shared_ptr<State> & state);
-    void              check_servers();
-    void              tell_silence();
-    [[noreturn]] void give_up(const std::string & why);
-
-    LogCallback            log_;
-    std::shared_ptr<Gate>  gate_;
-    std::shared_ptr<State> state_;
-    RpcConnections         connections_;
-    bool                   connected_ = false; // by the first work, for good
-    int64_t                n_lost_before_;
+    LogCallback           log_;
+    std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+    RpcConnections        connections_;
+    int64_t               n_lost_before_;
 };
 
 } // namespace buoy

@@ -9,13 +9,13 @@
 
 namespace buoy {
 
-// A model that may have weights on RPC servers. It and each of its contexts live on a thread that can be given up when a server is
-// lost. What they held there is then never freed, because freeing would wait for the server.
+// A model that may have weights on RPC servers. What it and its contexts held on one that is lost is never freed: that would wait for
+// the server.
 class RemoteModel : public Model {
 public:
     using Load = std::shared_ptr<const Model> (*)(const ModelFile &, const ModelParams &, const ContextParams &);
 
-    RemoteModel(Load load, std::vector<std::string> servers, const ModelFile & file, ModelParams params,
+    RemoteModel(Load load, const std::vector<std::string> & servers, const ModelFile & file, ModelParams params,
                 const ContextParams & planned);
     ~RemoteModel() override;
 
@@ -24,15 +24,12 @@ public:
     bool                     can_edit() const override { return (*model_)->can_edit(); }
     std::unique_ptr<Context> make_context(const ContextParams & params) const override;
 
-    const std::vector<std::string> & servers() const { return servers_; }
-    const LogCallback &              log() const { return log_; }
-    const Model &                    there() const { return **model_; }
+    const RpcGuard & guard() const { return guard_; }
+    const Model &    there() const { return **model_; }
 
 private:
-    std::vector<std::string>       servers_;
-    LogCallback                    log_;
-    mutable GuardedThread          thread_;
-    std::shared_ptr<const Model> * model_ = nullptr; // deleted on its thread
+    RpcGuard                       guard_;
+    std::shared_ptr<const Model> * model_ = nullptr; // made and deleted by guarded calls
 };
 
 class RemoteContext : public Context {
@@ -53,8 +50,7 @@ public:
 
 private:
     std::shared_ptr<const RemoteModel> model_;
-    GuardedThread                      thread_;
-    Context *                          context_ = nullptr; // deleted on its thread
+    Context *                          context_ = nullptr; // as above
 };
 
 } // namespace buoy

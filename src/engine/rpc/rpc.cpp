@@ -1,16 +1,31 @@
 #include "base/fail.h"
 #include "base/printable.h"
 #include "buoy/device.h"
-#include "engine/rpc/address.h"
 #include "engine/rpc/guard.h"
-#include "engine/rpc/server.h"
 #include "model/devices.h"
 
 #include <ggml-backend.h>
+#include <ggml-rpc.h>
 
 #include <memory>
 
 namespace buoy {
+
+namespace {
+
+constexpr std::chrono::seconds answer_limit{10}; // a server that has another client answers when that one is done
+
+// ggml's "RPC server version mismatch: 3.0.0", with what to do about it.
+std::string with_advice(const std::string & why) {
+    const size_t version = why.find("version mismatch: ") == std::string::npos ? why.size() : why.rfind(' ') + 1;
+    if (version == why.size()) {
+        return why;
+    }
+    return concat("it speaks version ", why.substr(version), " of the protocol, expected ", RPC_PROTO_MAJOR_VERSION,
+                  ".", RPC_PROTO_MINOR_VERSION, "; use the llama-rpc-server of the same release");
+}
+
+} // namespace
 
 void add_rpc_servers(const std::vector<std::string> & endpoints) {
     using AddServer = ggml_backend_reg_t (*)(const char * endpoint);
@@ -25,9 +40,12 @@ void add_rpc_servers(const std::vector<std::string> & endpoints) {
     }
     auto * add_server = reinterpret_cast<AddServer>(found);
     for (const std::string & endpoint : endpoints) {
-        check_server(endpoint);
-        const auto server = std::make_shared<ggml_backend_reg_t>(nullptr);
-        GuardedThread({endpoint}).run([=] { *server = add_server(endpoint.c_str()); });
+        const auto        server = std::make_shared<ggml_backend_reg_t>(nullptr);
+        const std::string why =
+            RpcGuard({endpoint}).try_run([=] { *server = add_server(endpoint.c_str()); }, answer_limit);
+        if (!why.empty()) {
+            fail("RPC server ", in_quotes(endpoint), ": ", with_advice(why));
+        }
         if (*server == nullptr) {
             fail("RPC server ", in_quotes(endpoint), ": it has no devices");
         }
@@ -46,7 +64,7 @@ std::vector<DeviceInfo> list_devices() {
         info.is_gpu           = is_gpu(device);
         const auto ask_memory = [&] { ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total); };
         if (is_rpc(device)) {
-            GuardedThread({server_of(device)}).run(ask_memory);
+            RpcGuard({server_of(device)}).run(ask_memory);
         } else {
             ask_memory();
         }

@@ -1,4 +1,4 @@
-#include "kernel/avx2/table.h"
+#include "kernel/kernels.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 
