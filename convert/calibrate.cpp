@@ -69,7 +69,7 @@ Run prepare(const CalibrateParams & params, bool use_kernels) {
     const Vocab     vocab = file.vocab();
     Run             run;
     if (std::filesystem::path(params.text).extension() == ".jsonl") {
-        run.context = load_context(file, model, params);
+        run.context = load_context(file, model, context);
         run.chunks  = read_answers(params, vocab, run.context->info().traits);
         return run;
     }
@@ -77,7 +77,7 @@ Run prepare(const CalibrateParams & params, bool use_kernels) {
     if (tokens.size() < 2) {
         fail(printable(params.text), ": ", tokens.size(), " tokens, expected 2 or more");
     }
-    run.context           = load_context(file, model, params);
+    run.context           = load_context(file, model, context);
     const int32_t n_train = run.context->info().n_ctx_train;
     const int32_t n_chunk = n_train > 1 ? std::min(params.n_chunk, n_train) : params.n_chunk;
     run.chunks            = mask_text(tokens, run.context->info().traits, n_chunk, params.n_max, params.seed);

@@ -36,7 +36,7 @@ buoy::Generation generate_recorded(buoy::Context & context, const Case & one, co
     run.prompt_tokens = prompt;
     run.context       = one.context;
     run.generate      = one.generate;
-    buoy::Recorder       recorder(options, context.info(), context.model().vocab(), run);
+    buoy::Recorder       recorder(record, context.info(), context.model().vocab(), run);
     buoy::GenerateParams params = one.generate;
     recorder.attach(params);
     buoy::Generation generation = buoy::generate(context, prompt, params);
