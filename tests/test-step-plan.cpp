@@ -1,8 +1,8 @@
 // The plan of a run against what generate() really asks its engine for.
 
-#include "decode/step-plan.h"
+#include "decode/plan.h"
 
-#include "decode/step-count.h"
+#include "buoy/step-count.h"
 #include "support/random-context.h"
 
 #include <doctest/doctest.h>

@@ -41,6 +41,19 @@ std::pair<int32_t, float> parse_bias(const std::string & where, const std::strin
     return {*id, *bias};
 }
 
+// "origin, entropy (or 0 to 1), eb"
+std::string algorithm_list() {
+    const std::vector<buoy::AlgorithmInfo> all = buoy::algorithms();
+    std::string                            text;
+    for (size_t i = 0; i < all.size(); i++) {
+        text += (i > 0 ? ", " : "") + std::string(all[i].name);
+        if (all[i].number >= 0 && (i + 1 == all.size() || all[i + 1].number < 0)) {
+            text += " (or 0 to " + std::to_string(all[i].number) + ")";
+        }
+    }
+    return text;
+}
+
 } // namespace
 
 void add_sampling_flags(FlagTable & table, RunParams & o) {
@@ -93,10 +106,7 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
         .number("--diffusion-eps", "F", g.eps, {0, 0.999, true},
                 "Dream's timesteps, from 1 down to F, instead of blocks; with a cache, in each block")
         .with_default("0.001 for models made for it");
-    table
-        .call("--diffusion-algorithm", "NAME", set_algorithm,
-              "which position is written first: origin, entropy, margin, random, confidence (or 0 to 4), pc, "
-              "pc-linear, eb, sequential")
+    table.call("--diffusion-algorithm", "NAME", set_algorithm, "which position is written first: " + algorithm_list())
         .with_default("entropy for shifted models with full attention, else confidence");
     table.number("--diffusion-alg-temp", "T", g.alg_temp, {0, 1000},
                  "draw positions by their scores at this temperature; 0: the best");

@@ -4,7 +4,7 @@
 #include "base/printable.h"
 #include "base/size.h"
 #include "buoy/regions.h"
-#include "decode/step-count.h"
+#include "buoy/step-count.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "buoy/algorithm.h"
 #include "buoy/context.h"
 
 #include <cstdint>
@@ -11,23 +12,6 @@
 #include <vector>
 
 namespace buoy {
-
-// Which masked positions are written first. The first five have upstream's numbers.
-enum class Algorithm {
-    origin,     // each at random, with the schedule's probability (Dream)
-    entropy,    // the surest distribution first: lowest entropy
-    margin,     // largest distance between the two best tokens
-    random,     // any
-    confidence, // largest probability of the chosen token
-    pc,         // position-aware, frequency-calibrated (arXiv 2508.13021)
-    pc_linear,  // its linear variant: calibrated confidence mixed with the position
-    eb,         // entropy-bounded: as many as the entropy budget allows
-    sequential, // from left to right (SDAR)
-};
-
-// Accepts the names and upstream's numbers 0 to 4; throws Error listing them.
-Algorithm    parse_algorithm(const std::string & text);
-const char * algorithm_name(Algorithm algorithm);
 
 // How keys and values are reused between steps (Fast-dLLM, arXiv 2505.22618). What lies before a block is exact for block-causal
 // models, and approximate for those with full attention.
@@ -76,6 +60,7 @@ struct GenerateParams {
     int32_t              block_length    = 0; // semi-autoregressive blocks; 0: the model's, else everything at once
     std::optional<float> eps; // Dream's timesteps, from 1 down to eps, over everything; with a cache over each block
     std::optional<Algorithm>      algorithm;
+    Scorer                        scorer;           // instead of an algorithm
     float                         alg_temp  = 0.0f; // > 0: positions are drawn from softmax(score / alg_temp)
     float                         cfg_scale = 0.0f; // > 0: classifier-free guidance; the context needs two sequences
     std::optional<float>          threshold;        // write every position at least that sure, and one at least

@@ -2,7 +2,7 @@
 
 #include "base/parse-number.h"
 #include "buoy/error.h"
-#include "decode/decode.h"
+#include "decode/settings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -45,32 +45,28 @@ Json number(const std::optional<float> & value) { return value ? number(*value) 
 Json count(int32_t value) { return value > 0 ? Json(value) : Json(nullptr); } // 0 leaves it to the model
 
 void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & params) {
-    const DenoiseSettings resolved = resolve_settings(info, params);
-    const bool            at_once  = resolved.schedule == Schedule::timesteps;
-    json["schedule"]               = at_once ? "timesteps" : "blocks";
-    json["algorithm"]              = algorithm_name(resolved.algorithm);
-    json["steps"]                  = count(params.steps);
-    json["steps_per_block"]        = count(params.steps_per_block);
-    json["block_length"]           = at_once ? Json(nullptr) : count(resolved.block_length);
-    const bool in_time             = at_once || resolved.schedule == Schedule::block_timesteps;
-    json["eps"]                    = in_time && !resolved.even_steps ? number(resolved.eps) : Json(nullptr);
-    json["alg_temp"]               = number(params.alg_temp);
-    json["cfg_scale"]              = number(params.cfg_scale);
-    json["threshold"]              = number(params.threshold);
-    json["factor"]                 = number(params.factor);
-    json["cache"]                  = cache_name(resolved.cache);
-    json["cache_refresh"]          = count(params.cache_refresh);
-    if (resolved.schedule == Schedule::block_causal) {
+    const DecodeSettings resolved = resolve_settings(info, params);
+    const bool           at_once  = resolved.schedule == ScheduleKind::timesteps;
+    json["schedule"]              = at_once ? "timesteps" : "blocks";
+    json["algorithm"]             = params.scorer ? "scorer" : algorithm_name(resolved.algorithm);
+    json["steps"]                 = count(params.steps);
+    json["steps_per_block"]       = count(params.steps_per_block);
+    json["block_length"]          = at_once ? Json(nullptr) : count(resolved.block_length);
+    const bool in_time            = at_once || resolved.schedule == ScheduleKind::block_timesteps;
+    json["eps"]                   = in_time && !resolved.even_steps ? number(resolved.eps) : Json(nullptr);
+    json["alg_temp"]              = number(params.alg_temp);
+    json["cfg_scale"]             = number(params.cfg_scale);
+    json["threshold"]             = number(params.threshold);
+    json["factor"]                = number(params.factor);
+    json["cache"]                 = cache_name(resolved.cache);
+    json["cache_refresh"]         = count(params.cache_refresh);
+    if (resolved.is_block_causal()) {
         json["sub_block_length"] = count(resolved.sub_block_length);
         json["edit_threshold"]   = number(params.edit_threshold);
         json["post_steps"]       = params.edit_threshold ? Json(params.post_steps) : Json(nullptr);
     }
-    if (resolved.algorithm == Algorithm::eb) {
-        json["eb_gamma"] = number(params.eb_gamma);
-    }
-    if (resolved.algorithm == Algorithm::pc || resolved.algorithm == Algorithm::pc_linear) {
-        json["pc_lambda"] = number(params.pc_lambda);
-        json["pc_alpha"]  = number(params.pc_alpha);
+    for (const AlgorithmParam & param : algorithm_row(resolved.algorithm).info.params) {
+        json[param.name] = number(params.*param.value);
     }
 }
 

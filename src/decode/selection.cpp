@@ -1,5 +1,7 @@
 #include "decode/selection.h"
 
+#include "base/fail.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,40 +9,13 @@ namespace buoy {
 
 namespace {
 
-// −p·ln f, at most alpha (arXiv 2508.13021, eq. 5): a confident but frequent token counts for less.
-float calibrated(const Candidate & c, const GenerateParams & params) {
-    const auto   listed = params.pc_table.counts.find(c.id);
-    const double count  = listed != params.pc_table.counts.end() ? static_cast<double>(listed->second) : 1.0;
-    const double share  = count / static_cast<double>(params.pc_table.n_total);
-    return std::min(params.pc_alpha, static_cast<float>(-static_cast<double>(c.prob) * std::log(share + 1e-9)));
-}
-
-float score_of(const Candidate & c, Algorithm algorithm, const GenerateParams & params, const BlockSpan & block) {
-    switch (algorithm) {
-        case Algorithm::confidence: return c.prob;
-        case Algorithm::margin: return c.margin;
-        case Algorithm::entropy:
-        case Algorithm::eb: return -c.entropy;
-        case Algorithm::pc:
-            return std::exp(-params.pc_lambda * static_cast<float>(c.position - block.from)) * calibrated(c, params);
-        case Algorithm::pc_linear: return calibrated(c, params); // normalised over the block below
-        case Algorithm::sequential: return -static_cast<float>(c.position - block.from);
-        case Algorithm::origin:
-        case Algorithm::random: return 0.0f; // drawn below
-    }
-    return 0.0f;
-}
-
-// (1 − λ)·normalised score + λ·(B − j)/B over all positions of the block.
-void mix_position(std::vector<Candidate> & candidates, float lambda, const BlockSpan & block) {
-    const auto [lowest, highest] =
-        std::minmax_element(candidates.begin(), candidates.end(),
-                            [](const Candidate & a, const Candidate & b) { return a.score < b.score; });
-    const float low = lowest->score, range = highest->score - lowest->score;
-    const auto  B = static_cast<float>(block.to - block.from);
-    for (Candidate & c : candidates) {
-        const float normalised = range > 0.0f ? (c.score - low) / range : 0.0f;
-        c.score = (1.0f - lambda) * normalised + lambda * (B - static_cast<float>(c.position - block.from)) / B;
+// The scores of a program's own scorer, which may be anything but no number.
+void score_by(const Scorer & scorer, std::vector<Candidate> & candidates, const BlockSpan & block, int32_t step) {
+    scorer(candidates, block, step);
+    for (const Candidate & c : candidates) {
+        if (std::isnan(c.score)) {
+            fail("the scorer's score of position ", c.position, " is not a number");
+        }
     }
 }
 
@@ -51,26 +26,44 @@ void rank(std::vector<Candidate> & candidates, Algorithm algorithm, const Genera
     if (candidates.empty()) {
         return;
     }
-    const auto drawn = [&](const Candidate & c) {
-        return random.uniform(static_cast<uint64_t>(step), static_cast<uint64_t>(c.position));
-    };
-    for (Candidate & c : candidates) {
-        c.score = score_of(c, algorithm, params, block);
+    const AlgorithmRow & row      = algorithm_row(algorithm);
+    const ScoreInput     in       = {params, block, random, step};
+    const bool           is_drawn = row.is_drawn && !params.scorer;
+    if (params.scorer) {
+        score_by(params.scorer, candidates, block, step);
+    } else {
+        for (Candidate & c : candidates) {
+            c.score = row.score(c, in);
+        }
+        if (row.score_block != nullptr) {
+            row.score_block(candidates, in);
+        }
     }
-    if (algorithm == Algorithm::pc_linear) {
-        mix_position(candidates, params.pc_lambda, block);
-    }
-    for (Candidate & c : candidates) {
-        if (algorithm == Algorithm::random || algorithm == Algorithm::origin) {
-            c.score = static_cast<float>(drawn(c));
-        } else if (params.alg_temp > 0.0f) {
+    if (params.alg_temp > 0.0f && !is_drawn) {
+        for (Candidate & c : candidates) {
             // Gumbel-top-k: the k largest of score / T + g are a draw of k without replacement
-            c.score = c.score / params.alg_temp - static_cast<float>(std::log(-std::log(drawn(c))));
+            c.score = c.score / params.alg_temp - static_cast<float>(std::log(-std::log(in.uniform(c))));
         }
     }
     std::sort(candidates.begin(), candidates.end(), [](const Candidate & a, const Candidate & b) {
         return a.score != b.score ? a.score > b.score : a.position < b.position;
     });
+}
+
+int32_t choose_count(std::vector<Candidate> & ranked, const DecodeSettings & settings, const GenerateParams & params,
+                     const Pass & pass) {
+    if (ranked.empty()) {
+        return 0;
+    }
+    if (params.threshold) {
+        return settings.is_block_causal() ? keep_surer(ranked, *params.threshold, pass.due)
+                                          : keep_above(ranked, *params.threshold);
+    }
+    if (params.factor) {
+        return count_by_factor(ranked, *params.factor);
+    }
+    const AlgorithmRow & row = algorithm_row(settings.algorithm);
+    return row.count != nullptr ? row.count(ranked, {params, pass.share, settings.is_block_causal()}) : pass.due;
 }
 
 int32_t keep_above(std::vector<Candidate> & ranked, float threshold) {

@@ -1,5 +1,6 @@
+#include "decode/settings.h"
+
 #include "base/fail.h"
-#include "decode/decode.h"
 
 #include <cmath>
 
@@ -35,9 +36,11 @@ void check_ranges(const GenerateParams & params) {
     check_range("the diffusion algorithm's temperature", static_cast<double>(params.alg_temp), 0.0, 1000.0);
     check_range("the guidance scale", static_cast<double>(params.cfg_scale), 0.0, 1000.0);
     check_range("the cache refresh interval", params.cache_refresh, 0, 1e9);
-    check_range("the entropy bound", static_cast<double>(params.eb_gamma), 0.0, 1e6);
-    check_range("pc's lambda", static_cast<double>(params.pc_lambda), 0.0, 1e6);
-    check_range("pc's alpha", static_cast<double>(params.pc_alpha), 0.0, 1e6);
+    for (const AlgorithmInfo & info : algorithms()) {
+        for (const AlgorithmParam & param : info.params) {
+            check_range(param.label, static_cast<double>(params.*param.value), param.low, param.high);
+        }
+    }
     check_range("the threshold", static_cast<double>(params.threshold.value_or(0.5f)), 0.0, 1.0);
     check_range("the factor", static_cast<double>(params.factor.value_or(1.0f)), 0.0, 1e6);
     check_range("the sub-block length", params.sub_block_length, 0, 1e9);
@@ -47,12 +50,12 @@ void check_ranges(const GenerateParams & params) {
     check_range("eps", static_cast<double>(params.eps.value_or(0.1f)), 1e-9, 1.0 - 1e-6);
 }
 
-// What no model could make sense of.
-void check_contradictions(const GenerateParams & params) {
+// What no model could make sense of. row: of the algorithm, null where that is left open.
+void check_contradictions(const GenerateParams & params, const AlgorithmRow * row) {
     const bool cached  = params.cache.value_or(DiffusionCache::none) != DiffusionCache::none;
     const bool blocks  = params.block_length > 0 || params.steps_per_block > 0;
-    const bool is_eb   = params.algorithm == Algorithm::eb;
-    const int  n_rules = (params.threshold ? 1 : 0) + (params.factor ? 1 : 0) + (is_eb ? 1 : 0);
+    const bool bounded = row != nullptr && row->is_bound();
+    const int  n_rules = (params.threshold ? 1 : 0) + (params.factor ? 1 : 0) + (bounded ? 1 : 0);
     if (n_rules > 1) {
         fail("threshold, factor and algorithm eb are rules for the same choice, give one of them");
     }
@@ -63,33 +66,35 @@ void check_contradictions(const GenerateParams & params) {
         fail("timesteps (eps) cover everything at once, so they can't be combined with blocks; only with a cache they "
              "cover each block");
     }
-    if (params.eps && (params.factor || is_eb)) {
+    if (params.eps && (params.factor || bounded)) {
         fail("timesteps (eps) say how many positions a step writes, so they can't be combined with factor or eb");
     }
-    if (params.edit_threshold && (params.factor || is_eb)) {
+    if (params.edit_threshold && (params.factor || bounded)) {
         fail("an edit threshold goes with a threshold or none, not with factor or eb");
     }
-    if (params.eps && params.algorithm == Algorithm::pc_linear) {
-        fail("algorithm pc-linear compares the positions of a block, so it can't be combined with timesteps (eps)");
+    if (params.scorer && params.algorithm) {
+        fail("a scorer takes the place of an algorithm, give one of them");
     }
-    if (params.algorithm == Algorithm::origin && (blocks || cached)) {
-        fail("algorithm origin follows timesteps, so it can't be combined with blocks or a cache");
+    if (row == nullptr) {
+        return;
     }
-    if (params.algorithm == Algorithm::origin && (params.threshold || params.factor)) {
-        fail("algorithm origin draws each position on its own, so it can't be combined with a threshold or factor");
+    const char * const name = row->info.name;
+    if (row->score_block != nullptr && params.eps) {
+        fail("algorithm ", name, " compares the positions of a block, so it can't be combined with timesteps (eps)");
     }
-    const bool needs_table = params.algorithm == Algorithm::pc || params.algorithm == Algorithm::pc_linear;
-    if (needs_table && params.pc_table.n_total <= 0) {
-        fail("algorithm ", algorithm_name(*params.algorithm), " needs a table of token frequencies");
+    if (row->blocks == BlockUse::never && (blocks || cached)) {
+        fail("algorithm ", name, " follows timesteps, so it can't be combined with blocks or a cache");
+    }
+    if (row->blocks == BlockUse::never && (params.threshold || params.factor)) {
+        fail("algorithm ", name, " draws each position on its own, so it can't be combined with a threshold or factor");
+    }
+    if (row->info.needs_table && params.pc_table.n_total <= 0) {
+        fail("algorithm ", name, " needs a table of token frequencies");
     }
 }
 
-} // namespace
-
-namespace {
-
 // What only makes sense for one of the two kinds of attention.
-void check_attention(const ModelInfo & info, const GenerateParams & params, Algorithm algorithm) {
+void check_attention(const ModelInfo & info, const GenerateParams & params, const AlgorithmRow & row) {
     const char * const what = info.arch.c_str();
     if (info.traits.attention != AttentionKind::block_causal) {
         if (params.edit_threshold || params.sub_block_length > 0) {
@@ -97,7 +102,7 @@ void check_attention(const ModelInfo & info, const GenerateParams & params, Algo
         }
         return;
     }
-    if (params.eps || algorithm == Algorithm::origin || algorithm == Algorithm::pc_linear) {
+    if (params.eps || row.blocks == BlockUse::never || row.score_block != nullptr) {
         fail("timesteps (eps), origin and pc-linear are not known for block-causal models such as ", what);
     }
     if (params.cache_refresh > 0) {
@@ -109,59 +114,66 @@ void check_attention(const ModelInfo & info, const GenerateParams & params, Algo
 }
 
 // A recommendation is for answers, not for gaps in a text, and gives way to whatever covers everything at once.
-int32_t default_block_length(const ModelInfo & info, const GenerateParams & params) {
-    const bool heeded = params.n_predict != 0 && !params.eps && params.algorithm != Algorithm::origin;
+int32_t default_block_length(const ModelInfo & info, const GenerateParams & params, const AlgorithmRow & row) {
+    const bool heeded = params.n_predict != 0 && !params.eps && row.blocks != BlockUse::never;
     return info.traits.block_length > 0 ? info.traits.block_length : heeded ? info.traits.recommended_block_length : 0;
+}
+
+// Shifted models were made for timesteps; asking for blocks, or for what only blocks have, gets blocks.
+ScheduleKind choose_schedule(const ModelInfo & info, const GenerateParams & params, const DecodeSettings & settings,
+                             const AlgorithmRow & row) {
+    const bool cached = settings.cache != DiffusionCache::none;
+    if (params.eps && cached && !info.traits.shift) {
+        fail("timesteps (eps) and a cache go together for models that shift only, which ", info.arch, " does not");
+    }
+    if (info.traits.shift && cached && (params.factor || row.blocks == BlockUse::required)) {
+        fail("factor, eb and pc-linear are not known for a shifted model with a cache; use a threshold");
+    }
+    const bool wants_blocks = settings.block_length > 0 || params.steps_per_block > 0 || params.factor.has_value() ||
+                              row.blocks == BlockUse::preferred || row.blocks == BlockUse::required;
+    if (info.traits.shift && cached) {
+        return ScheduleKind::block_timesteps;
+    }
+    if (params.eps || (info.traits.shift && !wants_blocks)) {
+        return ScheduleKind::timesteps;
+    }
+    if (row.blocks == BlockUse::never) {
+        fail("algorithm ", row.info.name, " follows timesteps, which ", info.arch, " takes only when asked to (eps)");
+    }
+    return ScheduleKind::blocks;
 }
 
 } // namespace
 
-DenoiseSettings resolve_settings(const ModelInfo & info, const GenerateParams & params) {
-    DenoiseSettings settings;
-    const bool      block_causal = info.traits.attention == AttentionKind::block_causal;
-    const bool      parallel     = params.threshold.has_value() || params.factor.has_value();
-    settings.cache               = params.cache.value_or(block_causal ? DiffusionCache::prefix : DiffusionCache::none);
-    settings.algorithm           = params.algorithm.value_or(
-                  info.traits.shift && !parallel && !block_causal ? Algorithm::entropy : Algorithm::confidence);
-    settings.order =
-        settings.algorithm == Algorithm::eb && info.traits.even_steps ? Algorithm::confidence : settings.algorithm;
-    settings.eps              = params.eps.value_or(settings.eps);
-    settings.even_steps       = info.traits.even_steps && !params.eps;
-    settings.block_length     = params.block_length > 0 ? params.block_length : default_block_length(info, params);
-    settings.sub_block_length = params.sub_block_length > 0 ? params.sub_block_length : info.traits.sub_block_length;
-    check_attention(info, params, settings.algorithm);
-    if (block_causal) {
-        settings.schedule = Schedule::block_causal;
+DecodeSettings resolve_settings(const ModelInfo & info, const GenerateParams & params) {
+    DecodeSettings settings;
+    settings.shift    = info.traits.shift;
+    settings.observed = static_cast<bool>(params.on_forward);
+    if (!info.traits.is_diffusion()) {
+        settings.schedule = ScheduleKind::autoregressive;
         return settings;
     }
-    const bool cached = settings.cache != DiffusionCache::none;
-
-    const bool is_pc_linear = settings.algorithm == Algorithm::pc_linear;
-    const bool is_eb        = settings.algorithm == Algorithm::eb;
-    if (params.eps && cached && !info.traits.shift) {
-        fail("timesteps (eps) and a cache go together for models that shift only, which ", info.arch, " does not");
-    }
-    if (info.traits.shift && cached && (params.factor || is_eb || is_pc_linear)) {
-        fail("factor, eb and pc-linear are not known for a shifted model with a cache; use a threshold");
-    }
-    // shifted models were made for timesteps; asking for blocks, or for what only blocks have, gets blocks
-    const bool wants_blocks = settings.block_length > 0 || params.steps_per_block > 0 || params.factor.has_value() ||
-                              settings.algorithm == Algorithm::pc || is_pc_linear || is_eb;
-    if (info.traits.shift && cached) {
-        settings.schedule = Schedule::block_timesteps;
-    } else if (params.eps || (info.traits.shift && !wants_blocks)) {
-        settings.schedule = Schedule::timesteps;
-    }
-    if (settings.algorithm == Algorithm::origin && settings.schedule != Schedule::timesteps) {
-        fail("algorithm origin follows timesteps, which ", info.arch, " takes only when asked to (eps)");
-    }
+    const bool block_causal = info.traits.attention == AttentionKind::block_causal;
+    const bool parallel     = params.threshold.has_value() || params.factor.has_value();
+    settings.cache          = params.cache.value_or(block_causal ? DiffusionCache::prefix : DiffusionCache::none);
+    settings.algorithm      = params.algorithm.value_or(
+             info.traits.shift && !parallel && !block_causal ? Algorithm::entropy : Algorithm::confidence);
+    const AlgorithmRow & row  = algorithm_row(settings.algorithm);
+    settings.order            = row.is_bound() && info.traits.even_steps ? Algorithm::confidence : settings.algorithm;
+    settings.open_ended       = parallel || params.edit_threshold || row.count != nullptr;
+    settings.eps              = params.eps.value_or(settings.eps);
+    settings.even_steps       = info.traits.even_steps && !params.eps;
+    settings.block_length     = params.block_length > 0 ? params.block_length : default_block_length(info, params, row);
+    settings.sub_block_length = params.sub_block_length > 0 ? params.sub_block_length : info.traits.sub_block_length;
+    check_attention(info, params, row);
+    settings.schedule = block_causal ? ScheduleKind::block_causal : choose_schedule(info, params, settings, row);
     return settings;
 }
 
 void check_params(const GenerateParams & params) {
     check_sampling(params);
     check_ranges(params);
-    check_contradictions(params);
+    check_contradictions(params, params.algorithm ? &algorithm_row(*params.algorithm) : nullptr);
 }
 
 void check_params(const GenerateParams & params, const ModelInfo & info) {
@@ -171,9 +183,8 @@ void check_params(const GenerateParams & params, const ModelInfo & info) {
             fail("the logit bias names token ", id, " (", bias, "), the model has ", info.n_vocab, " tokens");
         }
     }
-    if (info.traits.is_diffusion()) {
-        resolve_settings(info, params);
-    } else if (params.cfg_scale > 0.0f) {
+    resolve_settings(info, params);
+    if (!info.traits.is_diffusion() && params.cfg_scale > 0.0f) {
         fail("classifier-free guidance masks the prompt, which an autoregressive model can't do");
     }
 }
@@ -185,12 +196,12 @@ int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_
     }
     if (params.n_predict < 0) {
         fail("the prompt has ", n_prompt, " tokens and the context ", n_ctx,
-             " positions, which leaves no room for an answer; a larger -c would");
+             " positions, which leaves no room for an answer; a larger `n_ctx` would");
     }
     if (params.n_predict > n_free) {
         fail("prompt (", n_prompt, ") and answer (", params.n_predict, ") need ",
              static_cast<int64_t>(n_prompt) + params.n_predict, " positions, the context has ", n_ctx,
-             "; a larger -c or a smaller -n would fit");
+             "; a larger `n_ctx` or a smaller `n_predict` would fit");
     }
     return params.n_predict;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "buoy/generate.h"
-#include "decode/candidate.h"
 #include "decode/random.h"
 
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 #include "base/printable.h"
-#include "decode/step-count.h"
+#include "buoy/step-count.h"
 
 #include <algorithm>
 #include <limits>

@@ -66,7 +66,7 @@ template <typename Fits> size_t largest(size_t count, const Fits & fits) {
 
 uint64_t predict_size(const RecordChoice & choice, const RecordedShape & shape) {
     const std::vector<PlannedStep> & steps = shape.plan.steps;
-    const auto                       T     = static_cast<int32_t>(shape.n_positions);
+    const int32_t                    T     = shape.plan.n_positions;
     const auto                       S     = static_cast<int64_t>(steps.size());
     NpzSize                          size;
     for (size_t i = 0; i < steps.size(); i++) {
@@ -80,9 +80,9 @@ uint64_t predict_size(const RecordChoice & choice, const RecordedShape & shape) 
             add_step(choice, shape, index, unknown ? PlannedStep{0, T, T} : steps[i], size);
         }
     }
-    size.add_array(std::string("tokens.npy").size(), NpyType::i4, {S + 1, shape.n_positions});
-    size.add_array(std::string("unmask_step.npy").size(), NpyType::i4, {shape.n_positions});
-    size.add_array(std::string("confidence.npy").size(), NpyType::f4, {S, shape.n_positions});
+    size.add_array(std::string("tokens.npy").size(), NpyType::i4, {S + 1, T});
+    size.add_array(std::string("unmask_step.npy").size(), NpyType::i4, {T});
+    size.add_array(std::string("confidence.npy").size(), NpyType::f4, {S, T});
     size.add(std::string("meta.json").size(), shape.meta_size);
     return size.total();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "decode/step-plan.h"
+#include "decode/plan.h"
 #include "observe/record-choice.h"
 
 #include <cstdint>
@@ -12,7 +12,6 @@ namespace buoy {
 struct RecordedShape {
     const ModelInfo & info;
     const StepPlan &  plan;
-    int64_t           n_positions;
     uint64_t          meta_size; // of meta.json, at most
 };
 

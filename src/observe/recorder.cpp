@@ -24,20 +24,15 @@ StepPlan plan_run(const ModelInfo & info, const RecordedRun & run) {
         fail("recording: the number of tokens to generate is ", run.generate.n_predict, ", expected 0 or more");
     }
     const auto n_prompt = static_cast<int32_t>(run.prompt_tokens.size());
-    return run.single_pass ? StepPlan{{{0, n_prompt, n_prompt}}, false}
+    return run.single_pass ? StepPlan{{{0, n_prompt, n_prompt}}, false, n_prompt}
                            : plan_steps(info, run.prompt_tokens, run.generate);
 }
 
-int32_t count_positions(const ModelInfo & info, const RecordedRun & run) {
-    return run.single_pass ? static_cast<int32_t>(run.prompt_tokens.size())
-                           : canvas_length(info, run.generate, run.prompt_tokens.size());
-}
-
 // The sequence before the first step.
-std::vector<int32_t> initial_sequence(const ModelInfo & info, const RecordedRun & run) {
+std::vector<int32_t> initial_sequence(const ModelInfo & info, const RecordedRun & run, const StepPlan & plan) {
     std::vector<int32_t> tokens = run.prompt_tokens;
     if (info.traits.is_diffusion()) {
-        tokens.resize(static_cast<size_t>(count_positions(info, run)), info.traits.mask_id);
+        tokens.resize(static_cast<size_t>(plan.n_positions), info.traits.mask_id);
     }
     return tokens;
 }
@@ -102,15 +97,15 @@ private:
     std::optional<WriteQueue>  queue_;
 };
 
-Recorder::Impl::Impl(const RecordParams & params, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run)
+Recorder::Impl::Impl(const RecordParams & params, const ModelInfo & info, const Vocab & vocab,
+                     const RecordedRun & run)
     : params_(params), info_(info), vocab_(vocab), run_(run), plan_(plan_run(info_, run_)),
-      choice_(choose_record(params_, info_, static_cast<int32_t>(plan_.steps.size()), count_positions(info_, run_))),
+      choice_(choose_record(params_, info_, static_cast<int32_t>(plan_.steps.size()), plan_.n_positions)),
       regions_(region_positions(params_.regions)), meta_{params_, choice_, info_, vocab_, run_},
-      run_log_(initial_sequence(info_, run_), info_.traits.mask_id) {
-    const int32_t       n_positions = count_positions(info_, run_);
-    const auto          n_steps     = static_cast<int32_t>(plan_.steps.size());
-    const RecordedShape shape       = {info_, plan_, n_positions, meta_.size_max(n_positions, n_steps)};
-    predicted_                      = predict_size(choice_, shape);
+      run_log_(initial_sequence(info_, run_, plan_), info_.traits.mask_id) {
+    const auto          n_steps = static_cast<int32_t>(plan_.steps.size());
+    const RecordedShape shape   = {info_, plan_, meta_.size_max(plan_.n_positions, n_steps)};
+    predicted_                  = predict_size(choice_, shape);
     if (predicted_ > params_.max_size) {
         fail(printable(params_.path), ": the recording may need ", size_text(predicted_), " (", predicted_,
              " bytes), the limit is ", size_text(params_.max_size), " (--attn-max-size); ",

@@ -15,13 +15,11 @@ struct PlannedStep {
 // Where the model decides how many steps a block takes (open_ended), these are the most, and a run takes some of them in order.
 struct StepPlan {
     std::vector<PlannedStep> steps;
-    bool                     open_ended = false;
+    bool                     open_ended  = false;
+    int32_t                  n_positions = 0; // of the sequence at its end: a block-causal model's last block is whole
 };
 
-// Positions of the sequence that generate() works on: a block-causal model's last block is whole.
-int32_t canvas_length(const ModelInfo & info, const GenerateParams & params, size_t n_prompt);
-
-// params.n_predict is resolved (answer_length).
+// params.n_predict is resolved (answer_length). Somebody who looks on is assumed: nothing is stored before the first step.
 StepPlan plan_steps(const ModelInfo & info, const std::vector<int32_t> & prompt, const GenerateParams & params);
 
 } // namespace buoy

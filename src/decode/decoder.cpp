@@ -1,0 +1,195 @@
+#include "decode/decoder.h"
+
+#include "base/fail.h"
+#include "decode/selection.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace buoy {
+
+namespace {
+
+GenerateParams resolved(const ModelInfo & info, int32_t n_ctx, size_t n_prompt, const GenerateParams & asked) {
+    check_params(asked, info);
+    GenerateParams params = asked;
+    params.n_predict      = answer_length(asked, n_prompt, n_ctx);
+    return params;
+}
+
+ConfidenceOf confidence_of(const Traits & traits) {
+    return traits.shift || !traits.is_diffusion() ? ConfidenceOf::sampling : ConfidenceOf::model;
+}
+
+} // namespace
+
+Decoder::Decoder(const ModelInfo & info, int32_t n_ctx, const std::vector<int32_t> & prompt,
+                 const GenerateParams & params, std::span<const int32_t> stored)
+    : info_(info), params_(resolved(info, n_ctx, prompt.size(), params)), settings_(resolve_settings(info, params_)),
+      choice_(params_, info.traits.mask_id, confidence_of(info.traits)), random_(params_.seed),
+      output_(choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits),
+      canvas_(info.traits, settings_, prompt, params_, n_ctx) {
+    const bool grows = settings_.schedule == ScheduleKind::autoregressive;
+    if (grows && prompt.empty()) {
+        fail("the prompt is empty, and an autoregressive model needs at least one token to continue");
+    }
+    if (!grows && canvas_.first() == canvas_.end()) {
+        fail("nothing is masked: give `n_predict`, or a prompt with masks to fill");
+    }
+    if (params_.cfg_scale == 0.0f) { // guidance hides the prompt, which is another one then
+        canvas_.reuse(stored, settings_);
+    }
+    schedule_   = make_schedule(settings_, params_, canvas_);
+    out_.prompt = prompt;
+}
+
+bool Decoder::next(std::vector<ForwardRequest> & batch) {
+    while ((pass_ = schedule_->next(canvas_)) && pass_->kind == PassKind::pause) {
+        commit({});
+    }
+    if (!pass_) {
+        return false;
+    }
+    ForwardRequest request = make_request();
+    if (pass_->kind == PassKind::step && params_.on_forward) {
+        params_.on_forward(step(), request);
+    }
+    if (params_.cfg_scale > 0.0f) {
+        ForwardRequest unconditional = make_unconditional(request);
+        request.guidance             = Guidance{batch.size() + 1, params_.cfg_scale};
+        batch.push_back(std::move(request));
+        batch.push_back(std::move(unconditional));
+    } else {
+        batch.push_back(std::move(request));
+    }
+    return true;
+}
+
+ForwardRequest Decoder::make_request() const {
+    ForwardRequest request; // made anew: what an observer added was for one pass
+    const int32_t  from = pass_->from, to = pass_->to;
+    request.output       = output_;
+    request.kv           = pass_->kv;
+    request.block_length = settings_.is_block_causal() ? settings_.block_length : 0;
+    request.tokens.assign(canvas_.tokens().begin() + from, canvas_.tokens().begin() + to);
+    request.positions.resize(static_cast<size_t>(to - from));
+    std::iota(request.positions.begin(), request.positions.end(), from);
+    for (int32_t position : pass_->asked) {
+        // shifted models predict a token from the row before it; the first row stands in for itself
+        const int32_t row = settings_.shift ? std::max(position - 1, 0) : position;
+        request.rows.push_back(row - from);
+    }
+    return request;
+}
+
+// What was given is hidden, what was generated stays.
+ForwardRequest Decoder::make_unconditional(const ForwardRequest & request) const {
+    ForwardRequest hidden = request;
+    hidden.sequence       = 1;
+    hidden.edits.clear();
+    hidden.observers.clear();
+    for (size_t i = 0; i < hidden.tokens.size(); i++) {
+        hidden.tokens[i] = canvas_.is_given(hidden.positions[i]) ? info_.traits.mask_id : hidden.tokens[i];
+    }
+    return hidden;
+}
+
+void Decoder::take(const ForwardResult & result) {
+    out_.n_forward++;
+    canvas_.set_stored(pass_->n_stored);
+    if (pass_->in_prompt) {
+        out_.prompt_ms = elapsed_ms();
+    }
+    if (pass_->kind == PassKind::store) {
+        if (params_.on_prompt && !params_.on_prompt(pass_->progress)) {
+            canvas_.stop();
+        }
+        return;
+    }
+    std::vector<Candidate> candidates = choose(result);
+    const bool             one        = settings_.schedule == ScheduleKind::autoregressive;
+    commit(one ? candidates : select(std::move(candidates)));
+}
+
+std::vector<Candidate> Decoder::choose(const ForwardResult & result) {
+    const std::vector<int32_t> & positions = pass_->asked;
+    std::vector<Candidate>       candidates;
+    if (output_ == OutputKind::logits) {
+        candidates = choice_.choose(result.logits, info_.n_vocab, step(), positions);
+    }
+    for (const RowSummary & row : result.summaries) {
+        candidates.push_back(choice_.choose(row));
+    }
+    for (size_t i = 0; i < positions.size(); i++) {
+        candidates[i].position = positions[i];
+        confidence_.emplace_back(positions[i], candidates[i].prob);
+    }
+    return candidates;
+}
+
+std::vector<Candidate> Decoder::select(std::vector<Candidate> candidates) const {
+    const std::vector<Candidate> edits = take_edits(candidates);
+    for (Candidate & c : candidates) {
+        c.id = canvas_.is_masked(c.position) ? c.id : canvas_.token(c.position);
+    }
+    rank(candidates, settings_.order, params_, pass_->span, random_, step());
+    std::erase_if(candidates, [&](const Candidate & c) { return !canvas_.is_masked(c.position); });
+    candidates.resize(std::min(candidates.size(), static_cast<size_t>(pass_->limit)));
+    const auto n = static_cast<size_t>(choose_count(candidates, settings_, params_, *pass_));
+    candidates.resize(std::min(candidates.size(), n));
+    candidates.insert(candidates.end(), edits.begin(), edits.end());
+    return candidates;
+}
+
+// Moves what was written before out of the candidates; kept are other tokens that the model is sure of.
+std::vector<Candidate> Decoder::take_edits(std::vector<Candidate> & candidates) const {
+    std::vector<Candidate> edits;
+    if (!params_.edit_threshold) {
+        return edits;
+    }
+    const auto written = std::stable_partition(candidates.begin(), candidates.end(),
+                                               [&](const Candidate & c) { return canvas_.is_masked(c.position); });
+    std::copy_if(written, candidates.end(), std::back_inserter(edits), [&](const Candidate & c) {
+        return c.id != canvas_.token(c.position) && c.prob > *params_.edit_threshold;
+    });
+    candidates.erase(written, candidates.end());
+    return edits;
+}
+
+void Decoder::commit(const std::vector<Candidate> & written) {
+    StepReport report;
+    report.step       = step();
+    report.block      = pass_->block;
+    report.confidence = std::move(confidence_);
+    confidence_.clear();
+    for (const Candidate & c : written) {
+        report.committed.emplace_back(c.position, c.id);
+    }
+    std::sort(report.committed.begin(), report.committed.end());
+    canvas_.write(report.committed);
+    out_.steps.push_back(std::move(report));
+    if (params_.on_step && !params_.on_step(out_.steps.back(), canvas_.tokens())) {
+        canvas_.stop();
+    }
+}
+
+std::vector<int32_t> Decoder::stored() const {
+    return {canvas_.tokens().begin(), canvas_.tokens().begin() + canvas_.n_stored()};
+}
+
+double Decoder::elapsed_ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+}
+
+Generation Decoder::finish() {
+    out_.ended    = canvas_.ended();
+    out_.stopped  = canvas_.is_stopped();
+    out_.tokens   = canvas_.answer();
+    out_.sequence = canvas_.tokens();
+    out_.sequence.resize(std::min(out_.sequence.size(), static_cast<size_t>(canvas_.wanted())));
+    out_.stored    = stored();
+    out_.decode_ms = elapsed_ms() - out_.prompt_ms;
+    return std::move(out_);
+}
+
+} // namespace buoy

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "decode/schedule.h"
+#include "decode/token-choice.h"
+
+#include <chrono>
+
+namespace buoy {
+
+// One sequence being generated. Says what it wants computed and takes what came out, so that whoever drives it may compute the
+// passes of many sequences at once.
+class Decoder {
+public:
+    // stored: tokens whose K/V an earlier sequence left in the store. Throws Error where settings or prompt can't be carried out.
+    Decoder(const ModelInfo & info, int32_t n_ctx, const std::vector<int32_t> & prompt, const GenerateParams & params,
+            std::span<const int32_t> stored = {});
+
+    Decoder(const Decoder &)             = delete;
+    Decoder & operator=(const Decoder &) = delete;
+
+    // Positions that are in the store already. What lies behind them has to be forgotten before the first pass.
+    int32_t n_stored() const { return canvas_.n_stored(); }
+
+    // Adds what is computed next to a batch: one request, or two where guidance needs a second sequence. False: the sequence is finished.
+    bool next(std::vector<ForwardRequest> & batch);
+    // The result of the first of them.
+    void take(const ForwardResult & result);
+
+    Generation finish();
+
+    // The tokens whose K/V are exact in the store.
+    std::vector<int32_t> stored() const;
+
+private:
+    int32_t        step() const { return static_cast<int32_t>(out_.steps.size()); }
+    ForwardRequest make_request() const;
+    ForwardRequest make_unconditional(const ForwardRequest & request) const;
+
+    std::vector<Candidate> choose(const ForwardResult & result);
+    // Of the candidates, those that are written now.
+    std::vector<Candidate> select(std::vector<Candidate> candidates) const;
+    std::vector<Candidate> take_edits(std::vector<Candidate> & candidates) const;
+    void                   commit(const std::vector<Candidate> & written);
+    double                 elapsed_ms() const;
+
+    const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+
+    const ModelInfo           info_;
+    const GenerateParams      params_; // n_predict resolved
+    const DecodeSettings      settings_;
+    const TokenChoice         choice_;
+    const RandomSource        random_;
+    const OutputKind          output_;
+    Canvas                    canvas_;
+    std::unique_ptr<Schedule> schedule_;
+
+    std::optional<Pass>                    pass_; // being computed
+    std::vector<std::pair<int32_t, float>> confidence_; // of this step
+    Generation                             out_;
+};
+
+} // namespace buoy
