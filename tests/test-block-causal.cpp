@@ -1,7 +1,7 @@
 // Block-causal decoding on random models: the stored blocks are exact, whatever the prompt and the batch.
 
 #include "buoy/error.h"
-#include "buoy/generate.h"
+#include "buoy/session.h"
 #include "support/random-context.h"
 
 #include <doctest/doctest.h>
@@ -55,12 +55,13 @@ TEST_CASE("stored blocks give what computing everything gives") {
             CAPTURE(n_prompt);
             const auto prompt = random_tokens(static_cast<size_t>(n_prompt), 256, static_cast<uint32_t>(n_prompt) + 7);
             GenerateParams params;
-            params.n_predict     = 2 * B + 1;
-            params.threshold     = 0.05f;
-            params.cache         = DiffusionCache::none;
-            const Generation all = generate(*context, prompt, params);
+            params.n_predict = 2 * B + 1;
+            params.threshold = 0.05f;
+            params.cache     = DiffusionCache::none;
+            Session          session(*context);
+            const Generation all = session.generate(prompt, params);
+            CHECK(session.stored().empty());
             CHECK(static_cast<int32_t>(all.tokens.size()) == params.n_predict);
-            CHECK(all.stored.empty());
             for (int32_t n_batch : {1, B + 1, 512}) {
                 params.cache         = std::nullopt;
                 params.n_batch       = n_batch;
@@ -119,35 +120,37 @@ TEST_CASE("a prompt that begins with what is stored computes the rest only") {
         GenerateParams params;
         params.n_predict       = 16;
         const auto       first = random_tokens(40, 256);
-        const Generation turn  = generate(*context, first, params);
-        CHECK(turn.stored.size() >= 40);
-        CHECK(std::equal(turn.stored.begin(), turn.stored.end(), turn.sequence.begin()));
-        CHECK((!blocks || turn.stored.size() % 8 == 0));
-        params.stored = turn.stored; // a prompt of whole blocks, and all of it stored
-        CHECK(generate(*context, first, params).tokens == turn.tokens);
+        Session          session(*context);
+        const Generation turn   = session.generate(first, params);
+        const auto       stored = session.stored();
+        CHECK(stored.size() >= 40);
+        CHECK(std::equal(stored.begin(), stored.end(), turn.sequence.begin()));
+        CHECK((!blocks || stored.size() % 8 == 0));
+        // a prompt of whole blocks, and all of it stored
+        CHECK(session.generate(first, params).tokens == turn.tokens);
 
         std::vector<int32_t> second = turn.sequence; // what was said, and a new question
         const auto           more   = random_tokens(9, 256, 5);
         second.insert(second.end(), more.begin(), more.end());
-        const auto run = [&](const std::vector<int32_t> & stored) {
-            params.stored          = stored;
+        const auto run = [&](Session & in) {
             const int64_t n_before = context->stats().n_tokens;
-            auto          tokens   = generate(*context, second, params).tokens;
+            auto          tokens   = in.generate(second, params).tokens;
             return std::make_pair(tokens, context->stats().n_tokens - n_before);
         };
-        const auto reused = run(turn.stored);
-        const auto fresh  = run({});
+        const auto run_anew = [&] {
+            Session other(*context);
+            return run(other);
+        };
+        const auto reused = run(session);
+        const auto fresh  = run_anew();
         CHECK(reused.first == fresh.first);
-        CHECK(reused.second + static_cast<int64_t>(turn.stored.size()) == fresh.second);
+        CHECK(reused.second + static_cast<int64_t>(stored.size()) == fresh.second);
 
         second[3] ^= 1; // another beginning: what is stored is of no use
-        run({});
-        const Generation again = generate(*context, first, [&] {
-            auto p   = params;
-            p.stored = {};
-            return p;
-        }());
-        CHECK(run(again.stored).first == run({}).first);
+        run_anew();
+        Session again(*context);
+        again.generate(first, params);
+        CHECK(run(again).first == run_anew().first);
     }
 }
 

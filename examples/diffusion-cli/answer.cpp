@@ -39,7 +39,7 @@ buoy::Generation generate_by_diffusion(const Session & session, const std::vecto
         return !interrupted();
     };
     attach(params);
-    return buoy::generate(session.context, prompt, params);
+    return session.sequence.generate(prompt, params);
 }
 
 buoy::Generation generate_token_by_token(const Session & session, const std::vector<int32_t> & prompt,
@@ -61,7 +61,7 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
         return !interrupted();
     };
     attach(params);
-    buoy::Generation out = buoy::generate(session.context, prompt, params);
+    buoy::Generation out = session.sequence.generate(prompt, params);
     reading.reset();
     if (printed == Printed::text) {
         print_text(stream.finish() + "\n");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/generate.h"
+#include "buoy/session.h"
 #include "buoy/vocab.h"
 #include "params.h"
 
@@ -13,6 +13,7 @@ struct Session {
     const CliParams &   params;
     const buoy::Vocab & vocab;
     buoy::Context &     context;
+    buoy::Session &     sequence; // of the context, that answers are generated in
     double              load_ms = 0.0;
 };
 

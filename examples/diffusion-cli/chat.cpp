@@ -137,13 +137,7 @@ private:
             return;
         }
         AttnRun      attn(session_, console_, {prompt, history_}, ++n_asked_);
-        bool         observed = false; // then every row is computed, and edits may have changed what is stored
-        const Answer out      = answer(session_, prompt, Printed::text, [&](buoy::GenerateParams & params) {
-            attn.attach()(params);
-            observed      = static_cast<bool>(params.on_forward);
-            params.stored = observed ? std::vector<int32_t>() : stored_;
-        });
-        stored_               = observed ? std::vector<int32_t>() : out.generation.stored;
+        const Answer out = answer(session_, prompt, Printed::text, attn.attach());
         attn.finish(out.generation.steps.size());
         history_.push_back({"assistant", out.text});
         if (session_.params.verbose) {
@@ -186,7 +180,6 @@ private:
     const bool                     on_terminal_;
     LineReader                     reader_;
     std::vector<buoy::ChatMessage> history_;
-    std::vector<int32_t>           stored_; // what has been said and need not be computed again
     int                            n_asked_ = 0;
 };
 

@@ -163,7 +163,9 @@ int load_and_run(CliParams & params, const Console & console) {
     }
     params.context.n_ctx      = context->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;
-    const Session session  = {params, vocab, *context, std::chrono::duration<double, std::milli>(since_begin).count()};
+    buoy::Session sequence(*context);
+    const Session session  = {params, vocab, *context, sequence,
+                              std::chrono::duration<double, std::milli>(since_begin).count()};
     const auto    n_prompt = static_cast<int64_t>(n_tokens);
     if (!params.logits_out.empty()) {
         warn(params, console, info, n_prompt);

@@ -77,7 +77,6 @@ struct GenerateParams {
     std::optional<float> edit_threshold;       // what was written is replaced by a token at least that sure (LLaDA2.1)
     int32_t              post_steps = 16;      // steps that may only edit, once a block has no masks
     int32_t              n_batch    = 512;     // prompt tokens computed at a time
-    std::vector<int32_t> stored;               // tokens whose K/V an earlier generation left in the engine's store
 
     std::vector<int32_t> end_ids; // generation ends where one of these is final
     StepCallback         on_step;
@@ -90,10 +89,10 @@ struct Generation {
     std::vector<int32_t>    sequence; // prompt and all that was written, masks where a stopped run left them
     std::vector<int32_t>    tokens;   // the new ones, trimmed before the end token
     std::vector<StepReport> steps;
-    std::vector<int32_t>    stored; // whose K/V are exact in the engine's store, for a prompt that begins with them
     int64_t                 n_forward = 0;
     double prompt_ms = 0.0; // autoregressive: until the first token; block-causal: a long prompt's batches
     double decode_ms = 0.0;
+    size_t n_decoded = 0;     // of the tokens, those that decode_ms went into: without an autoregressive run's first
     bool   ended     = false; // at an end token
     bool   stopped   = false; // by a callback
 };

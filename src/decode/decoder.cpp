@@ -23,12 +23,13 @@ ConfidenceOf confidence_of(const Traits & traits) {
 
 } // namespace
 
-Decoder::Decoder(const ModelInfo & info, int32_t n_ctx, const std::vector<int32_t> & prompt,
+Decoder::Decoder(const Context & context, const DecoderPlace & place, const std::vector<int32_t> & prompt,
                  const GenerateParams & params, std::span<const int32_t> stored)
-    : info_(info), params_(resolved(info, n_ctx, prompt.size(), params)), settings_(resolve_settings(info, params_)),
-      choice_(params_, info.traits.mask_id, confidence_of(info.traits)), random_(params_.seed),
-      output_(choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits),
-      canvas_(info.traits, settings_, prompt, params_, n_ctx) {
+    : info_(context.info()), place_(place), params_(resolved(info_, context.n_ctx(), prompt.size(), params)),
+      settings_(resolve_settings(info_, params_)),
+      choice_(params_, info_.traits.mask_id, confidence_of(info_.traits), context.params().n_threads),
+      random_(params_.seed), output_(choice_.summary_is_enough() ? OutputKind::summary : OutputKind::logits),
+      canvas_(info_.traits, settings_, prompt, params_, context.n_ctx()) {
     const bool grows = settings_.schedule == ScheduleKind::autoregressive;
     if (grows && prompt.empty()) {
         fail("the prompt is empty, and an autoregressive model needs at least one token to continue");
@@ -41,6 +42,13 @@ Decoder::Decoder(const ModelInfo & info, int32_t n_ctx, const std::vector<int32_
     }
     schedule_   = make_schedule(settings_, params_, canvas_);
     out_.prompt = prompt;
+}
+
+void Decoder::begin(Context & context) const {
+    context.kv_truncate(place_.sequence, canvas_.n_stored());
+    if (params_.cfg_scale > 0.0f) {
+        context.kv_truncate(place_.unconditional, 0);
+    }
 }
 
 bool Decoder::next(std::vector<ForwardRequest> & batch) {
@@ -68,6 +76,7 @@ bool Decoder::next(std::vector<ForwardRequest> & batch) {
 ForwardRequest Decoder::make_request() const {
     ForwardRequest request; // made anew: what an observer added was for one pass
     const int32_t  from = pass_->from, to = pass_->to;
+    request.sequence     = place_.sequence;
     request.output       = output_;
     request.kv           = pass_->kv;
     request.block_length = settings_.is_block_causal() ? settings_.block_length : 0;
@@ -85,7 +94,7 @@ ForwardRequest Decoder::make_request() const {
 // What was given is hidden, what was generated stays.
 ForwardRequest Decoder::make_unconditional(const ForwardRequest & request) const {
     ForwardRequest hidden = request;
-    hidden.sequence       = 1;
+    hidden.sequence       = place_.unconditional;
     hidden.edits.clear();
     hidden.observers.clear();
     for (size_t i = 0; i < hidden.tokens.size(); i++) {
@@ -187,8 +196,9 @@ Generation Decoder::finish() {
     out_.tokens   = canvas_.answer();
     out_.sequence = canvas_.tokens();
     out_.sequence.resize(std::min(out_.sequence.size(), static_cast<size_t>(canvas_.wanted())));
-    out_.stored    = stored();
-    out_.decode_ms = elapsed_ms() - out_.prompt_ms;
+    out_.decode_ms     = elapsed_ms() - out_.prompt_ms;
+    const size_t first = settings_.schedule == ScheduleKind::autoregressive ? 1 : 0;
+    out_.n_decoded     = out_.tokens.size() - std::min(first, out_.tokens.size());
     return std::move(out_);
 }
 

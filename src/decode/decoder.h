@@ -7,19 +7,25 @@
 
 namespace buoy {
 
+// Where a decoder's K/V are: sequences of the context. The second is for guidance.
+struct DecoderPlace {
+    int32_t sequence      = 0;
+    int32_t unconditional = 1;
+};
+
 // One sequence being generated. Says what it wants computed and takes what came out, so that whoever drives it may compute the
 // passes of many sequences at once.
 class Decoder {
 public:
     // stored: tokens whose K/V an earlier sequence left in the store. Throws Error where settings or prompt can't be carried out.
-    Decoder(const ModelInfo & info, int32_t n_ctx, const std::vector<int32_t> & prompt, const GenerateParams & params,
-            std::span<const int32_t> stored = {});
+    Decoder(const Context & context, const DecoderPlace & place, const std::vector<int32_t> & prompt,
+            const GenerateParams & params, std::span<const int32_t> stored = {});
 
     Decoder(const Decoder &)             = delete;
     Decoder & operator=(const Decoder &) = delete;
 
-    // Positions that are in the store already. What lies behind them has to be forgotten before the first pass.
-    int32_t n_stored() const { return canvas_.n_stored(); }
+    // Before the first pass: what it does not take over is forgotten.
+    void begin(Context & context) const;
 
     // Adds what is computed next to a batch: one request, or two where guidance needs a second sequence. False: the sequence is finished.
     bool next(std::vector<ForwardRequest> & batch);
@@ -46,6 +52,7 @@ private:
     const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 
     const ModelInfo           info_;
+    const DecoderPlace        place_;
     const GenerateParams      params_; // n_predict resolved
     const DecodeSettings      settings_;
     const TokenChoice         choice_;
@@ -54,7 +61,7 @@ private:
     Canvas                    canvas_;
     std::unique_ptr<Schedule> schedule_;
 
-    std::optional<Pass>                    pass_; // being computed
+    std::optional<Pass>                    pass_;       // being computed
     std::vector<std::pair<int32_t, float>> confidence_; // of this step
     Generation                             out_;
 };

@@ -160,9 +160,8 @@ Json steps_json(const std::vector<StepReport> & steps) {
 }
 
 double tokens_per_second(const Generation & generation) {
-    const size_t n_prompt = generation.prompt_ms > 0.0 ? 1 : 0;
-    const size_t n        = generation.tokens.size() - std::min(n_prompt, generation.tokens.size());
-    return generation.decode_ms > 0.0 ? static_cast<double>(n) * 1000.0 / generation.decode_ms : 0.0;
+    const auto n = static_cast<double>(generation.n_decoded);
+    return generation.decode_ms > 0.0 ? n * 1000.0 / generation.decode_ms : 0.0;
 }
 
 std::string json_line(const Json & json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }

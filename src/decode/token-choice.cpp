@@ -11,8 +11,10 @@
 
 namespace buoy {
 
-TokenChoice::TokenChoice(const GenerateParams & params, int32_t forbidden_id, ConfidenceOf confidence)
-    : params_(params), forbidden_(forbidden_id), confidence_(confidence), random_(params.seed) {}
+TokenChoice::TokenChoice(const GenerateParams & params, int32_t forbidden_id, ConfidenceOf confidence,
+                         int32_t n_threads)
+    : params_(params), forbidden_(forbidden_id), confidence_(confidence), random_(params.seed),
+      n_threads_(n_threads > 0 ? n_threads : core_count()) {}
 
 bool TokenChoice::summary_is_enough() const {
     return params_.temperature == 0.0f && params_.logit_bias.empty() &&
@@ -245,13 +247,17 @@ Candidate TokenChoice::choose(const float * logits, int32_t n_vocab, int32_t ste
     return c;
 }
 
+size_t TokenChoice::thread_count(size_t n_logits) const {
+    constexpr size_t worth_it = 1 << 16; // logits, of a thread
+    return std::clamp<size_t>(n_logits / worth_it, 1, static_cast<size_t>(n_threads_));
+}
+
 std::vector<Candidate> TokenChoice::choose(const std::vector<float> & logits, int32_t n_vocab, int32_t step,
                                            const std::vector<int32_t> & positions) const {
     const size_t           n = positions.size();
     std::vector<Candidate> candidates(n);
-    constexpr size_t       worth_it = 1 << 16; // logits, of a thread
-    const auto n_threads = std::clamp<size_t>(logits.size() / worth_it, 1, static_cast<size_t>(core_count()));
-    split_work(static_cast<int64_t>(n), static_cast<int>(n_threads), [&](int, int64_t first, int64_t last) {
+    const auto             n_threads = static_cast<int>(thread_count(logits.size()));
+    split_work(static_cast<int64_t>(n), n_threads, [&](int, int64_t first, int64_t last) {
         Tokens room;
         for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); i++) {
             candidates[i] = choose(logits.data() + i * static_cast<size_t>(n_vocab), n_vocab, step, positions[i], room);

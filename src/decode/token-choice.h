@@ -18,7 +18,8 @@ enum class ConfidenceOf {
 // nothing of this is needed.
 class TokenChoice {
 public:
-    TokenChoice(const GenerateParams & params, int32_t forbidden_id, ConfidenceOf confidence);
+    // n_threads: that share the rows of a pass; 0: one per core.
+    TokenChoice(const GenerateParams & params, int32_t forbidden_id, ConfidenceOf confidence, int32_t n_threads = 0);
 
     // True where a row's summary is all that is needed.
     bool summary_is_enough() const;
@@ -27,9 +28,12 @@ public:
     Candidate choose(const float * logits, int32_t n_vocab, int32_t step, int32_t position) const;
     Candidate choose(const RowSummary & row) const;
 
-    // One row after the other for each position, on all cores.
+    // One row after the other for each position.
     std::vector<Candidate> choose(const std::vector<float> & logits, int32_t n_vocab, int32_t step,
                                   const std::vector<int32_t> & positions) const;
+
+    // Threads for a pass of that many logits: a few rows are not worth many.
+    size_t thread_count(size_t n_logits) const;
 
 private:
     struct Tokens {
@@ -62,6 +66,7 @@ private:
     int32_t        forbidden_;
     ConfidenceOf   confidence_;
     RandomSource   random_;
+    int32_t        n_threads_;
 };
 
 } // namespace buoy

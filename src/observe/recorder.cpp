@@ -97,8 +97,7 @@ private:
     std::optional<WriteQueue>  queue_;
 };
 
-Recorder::Impl::Impl(const RecordParams & params, const ModelInfo & info, const Vocab & vocab,
-                     const RecordedRun & run)
+Recorder::Impl::Impl(const RecordParams & params, const ModelInfo & info, const Vocab & vocab, const RecordedRun & run)
     : params_(params), info_(info), vocab_(vocab), run_(run), plan_(plan_run(info_, run_)),
       choice_(choose_record(params_, info_, static_cast<int32_t>(plan_.steps.size()), plan_.n_positions)),
       regions_(region_positions(params_.regions)), meta_{params_, choice_, info_, vocab_, run_},
