@@ -53,7 +53,9 @@ void Graph::tap_residual(int32_t il, ggml_tensor * x) {
     for (size_t s = 0; s < key_.sequences.size(); s++) {
         each_observer(s, [&](size_t observer, const ObserverKey & key) {
             if (key.has_tap({Tap::resid_post, il})) {
-                tap(s, observer, {Tap::resid_post, il}, columns(x, 1, span(s, false)), x);
+                ggml_tensor * own = columns(x, 1, span(s, false));
+                ggml_build_forward_expand(graph_, own); // a view has an address only as a part of the graph
+                tap(s, observer, {Tap::resid_post, il}, own, x);
             }
         });
     }
