@@ -16,7 +16,7 @@ PUBLIC = {
     "vocab": "text",
     "context": "kernel", "model": "kernel",  # a kernel fills RowSummary
     "bundled": "model", "device": "model",
-    "generate": "decode",
+    "algorithm": "decode", "generate": "decode", "session": "decode", "step-count": "decode",
     "edit": "observe", "record": "observe", "regions": "observe",
 }
 
