@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,5 +111,14 @@ int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_
 
 // Diffusion or autoregression, as the model is. Masks inside the prompt of a diffusion model are filled as well.
 Generation generate(Context & context, const std::vector<int32_t> & prompt, const GenerateParams & params);
+
+struct BatchItem {
+    std::vector<int32_t> prompt;
+    GenerateParams       params;
+};
+
+// Generates several texts, each with the tokens that generate() would give it alone. As many at a time as the context has sequences
+// (two for one with guidance) share their passes; one that ends leaves its place to the next.
+std::vector<Generation> generate_batch(Context & context, std::span<const BatchItem> items);
 
 } // namespace buoy

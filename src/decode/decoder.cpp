@@ -24,7 +24,7 @@ ConfidenceOf confidence_of(const Traits & traits) {
 } // namespace
 
 Decoder::Decoder(const Context & context, const DecoderPlace & place, const std::vector<int32_t> & prompt,
-                 const GenerateParams & params, std::span<const int32_t> stored)
+                 const GenerateParams & params, std::span<const int32_t> stored, ScheduleMaker make)
     : info_(context.info()), place_(place), params_(resolved(info_, context.n_ctx(), prompt.size(), params)),
       settings_(resolve_settings(info_, params_)),
       choice_(params_, info_.traits.mask_id, confidence_of(info_.traits), context.params().n_threads),
@@ -40,7 +40,7 @@ Decoder::Decoder(const Context & context, const DecoderPlace & place, const std:
     if (params_.cfg_scale == 0.0f) { // guidance hides the prompt, which is another one then
         canvas_.reuse(stored, settings_);
     }
-    schedule_   = make_schedule(settings_, params_, canvas_);
+    schedule_   = make(settings_, params_, canvas_);
     out_.prompt = prompt;
 }
 
@@ -81,6 +81,7 @@ ForwardRequest Decoder::make_request() const {
     request.kv           = pass_->kv;
     request.block_length = settings_.is_block_causal() ? settings_.block_length : 0;
     request.tokens.assign(canvas_.tokens().begin() + from, canvas_.tokens().begin() + to);
+    request.observers = pass_->observers;
     request.positions.resize(static_cast<size_t>(to - from));
     std::iota(request.positions.begin(), request.positions.end(), from);
     for (int32_t position : pass_->asked) {

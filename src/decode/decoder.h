@@ -19,7 +19,7 @@ class Decoder {
 public:
     // stored: tokens whose K/V an earlier sequence left in the store. Throws Error where settings or prompt can't be carried out.
     Decoder(const Context & context, const DecoderPlace & place, const std::vector<int32_t> & prompt,
-            const GenerateParams & params, std::span<const int32_t> stored = {});
+            const GenerateParams & params, std::span<const int32_t> stored = {}, ScheduleMaker make = make_schedule);
 
     Decoder(const Decoder &)             = delete;
     Decoder & operator=(const Decoder &) = delete;

@@ -30,6 +30,8 @@ struct Pass {
     int32_t              n_stored  = 0;     // positions from the beginning whose stored K/V are exact afterwards
     bool                 in_prompt = false; // its time is the prompt's
     float                progress  = 0.0f;  // store: share of the prompt that is done
+
+    std::vector<Observer> observers; // of a schedule that reads attention to decide what comes next
 };
 
 // The order in which a sequence is written: yields what is to be computed, one pass after the other, each for the canvas as the one
@@ -41,6 +43,9 @@ public:
     // None: the sequence is finished.
     virtual std::optional<Pass> next(const Canvas & canvas) = 0;
 };
+
+using ScheduleMaker = std::unique_ptr<Schedule> (*)(const DecodeSettings & settings, const GenerateParams & params,
+                                                    const Canvas & canvas);
 
 // For the canvas as it is before the first pass. Settings and params outlive it.
 std::unique_ptr<Schedule> make_schedule(const DecodeSettings & settings, const GenerateParams & params,
