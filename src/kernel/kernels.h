@@ -107,7 +107,8 @@ struct KernelTable {
 // Null where this processor or this build has none.
 const KernelTable * kernel_table();
 
-// Null where this build is for another kind of processor. Whether the one that runs has AVX2 is for the caller to ask.
+// Null where this build is for another kind of processor. Whether the one that runs has the instructions is for the caller to ask.
 const KernelTable * avx2_table();
+const KernelTable * vnni_table(); // the same with AVX-512's dot products of bytes, in registers of 256 bits
 
 } // namespace buoy

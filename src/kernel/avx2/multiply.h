@@ -6,34 +6,55 @@ namespace buoy {
 
 namespace {
 
-struct Sums16 {
+struct Sums {
     __m256i row[kernel_quad];
 };
 
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+
+// vpdpbusd makes one 32-bit sum for each row at once. The numbers are the same: the 16-bit sums never overflow.
+inline __m256i begin(const int16_t * start) { return _mm256_madd_epi16(load(start), _mm256_set1_epi16(1)); }
+
+inline __m256i add_products(__m256i sums, __m256i x, __m256i weights) { return _mm256_dpbusd_epi32(sums, x, weights); }
+
+inline __m256i end(__m256i sums, int factor) { return _mm256_slli_epi32(sums, factor == 16 ? 4 : 0); }
+
+#else
+
+inline __m256i begin(const int16_t * start) { return load(start); }
+
+inline __m256i add_products(__m256i sums, __m256i x, __m256i weights) {
+    return _mm256_add_epi16(sums, _mm256_maddubs_epi16(x, weights));
+}
+
+inline __m256i end(__m256i sums, int factor) {
+    return _mm256_madd_epi16(sums, _mm256_set1_epi16(static_cast<int16_t>(factor)));
+}
+
+#endif
+
 // sums += steps [first, last) of a block's columns, for four rows of activations.
-template <int first, int last> inline void add_columns(const int8_t (*w)[32], const PackedBlock & x, Sums16 & sums) {
+template <int first, int last> inline void add_columns(const int8_t (*w)[32], const PackedBlock & x, Sums & sums) {
 #pragma GCC                                unroll 8
     for (int s = first; s < last; s++) {
                                        const __m256i weights = load(w[s]);
 #pragma GCC unroll 4
         for (int r = 0; r < kernel_quad; r++) {
-            sums.row[r] = _mm256_add_epi16(sums.row[r], _mm256_maddubs_epi16(spread(x.q[s][r]), weights));
+            sums.row[r] = add_products(sums.row[r], spread(x.q[s][r]), weights);
             settle(sums.row[r]);
         }
     }
 }
 
 template <int first, int last>
-inline Sums16 sum_columns(const int8_t (*w)[32], const int16_t * start, const PackedBlock & x) {
-    Sums16 sums;
+inline Sums sum_columns(const int8_t (*w)[32], const int16_t * start, const PackedBlock & x) {
+    Sums sums;
     for (__m256i & row : sums.row) {
-        row = load(start);
+        row = begin(start);
     }
     add_columns<first, last>(w, x, sums);
     return sums;
 }
-
-inline __m256i pairs(__m256i sums, int16_t factor) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(factor)); }
 
 inline __m256 scaled(__m256i sums, const float * d, const PackedBlock & x, int r, __m256 y) {
     const __m256 scale = _mm256_mul_ps(_mm256_loadu_ps(d), _mm256_broadcast_ss(x.d + r));
@@ -41,40 +62,40 @@ inline __m256 scaled(__m256i sums, const float * d, const PackedBlock & x, int r
 }
 
 inline void multiply_block(const ScaledBlock & w, const PackedBlock & x, __m256 * y) {
-    const Sums16 sums = sum_columns<0, 8>(w.codes.w, w.codes.start, x);
+    const Sums sums = sum_columns<0, 8>(w.codes.w, w.codes.start, x);
     for (int r = 0; r < kernel_quad; r++) {
-        y[r] = scaled(pairs(sums.row[r], 1), w.d, x, r, y[r]);
+        y[r] = scaled(end(sums.row[r], 1), w.d, x, r, y[r]);
     }
 }
 
 inline void multiply_block(const ShiftedBlock & w, const PackedBlock & x, __m256 * y) {
-    const Sums16 sums = sum_columns<0, 8>(w.codes.w, w.codes.start, x);
+    const Sums sums = sum_columns<0, 8>(w.codes.w, w.codes.start, x);
     for (int r = 0; r < kernel_quad; r++) {
-        y[r] = scaled(pairs(sums.row[r], 1), w.d, x, r, y[r]);
+        y[r] = scaled(end(sums.row[r], 1), w.d, x, r, y[r]);
         y[r] = _mm256_fmadd_ps(_mm256_loadu_ps(w.m), _mm256_broadcast_ss(x.sum + r), y[r]);
     }
 }
 
 inline void multiply_block(const HalvesBlock & w, const PackedBlock & x, __m256 * y) {
-    const Sums16 first = sum_columns<0, 4>(w.w, w.start[0], x);
+    const Sums first = sum_columns<0, 4>(w.w, w.start[0], x);
     for (int r = 0; r < kernel_quad; r++) {
-        y[r] = scaled(pairs(first.row[r], 1), w.d[0], x, r, y[r]);
+        y[r] = scaled(end(first.row[r], 1), w.d[0], x, r, y[r]);
     }
-    const Sums16 second = sum_columns<4, 8>(w.w, w.start[1], x);
+    const Sums second = sum_columns<4, 8>(w.w, w.start[1], x);
     for (int r = 0; r < kernel_quad; r++) {
-        y[r] = scaled(pairs(second.row[r], 1), w.d[1], x, r, y[r]);
+        y[r] = scaled(end(second.row[r], 1), w.d[1], x, r, y[r]);
     }
 }
 
 inline void multiply_block(const WideBlock & w, const PackedBlock & x, __m256 * y) {
-    const Sums16 high = sum_columns<0, 8>(w.high.w, w.high.start, x);
-    __m256i      sums[kernel_quad];
+    const Sums high = sum_columns<0, 8>(w.high.w, w.high.start, x);
+    __m256i    sums[kernel_quad];
     for (int r = 0; r < kernel_quad; r++) {
-        sums[r] = pairs(high.row[r], 16);
+        sums[r] = end(high.row[r], 16);
     }
-    const Sums16 low = sum_columns<0, 8>(w.low.w, w.low.start, x);
+    const Sums low = sum_columns<0, 8>(w.low.w, w.low.start, x);
     for (int r = 0; r < kernel_quad; r++) {
-        y[r] = scaled(_mm256_add_epi32(sums[r], pairs(low.row[r], 1)), w.d, x, r, y[r]);
+        y[r] = scaled(_mm256_add_epi32(sums[r], end(low.row[r], 1)), w.d, x, r, y[r]);
     }
 }
 

@@ -1,3 +1,5 @@
+// Compiled once for each instruction set, under the name that BUOY_KERNEL_TABLE gives it.
+
 #include "kernel/kernels.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -37,7 +39,7 @@ constexpr KernelTable table = {
 
 } // namespace
 
-const KernelTable * avx2_table() { return &table; }
+const KernelTable * BUOY_KERNEL_TABLE() { return &table; }
 
 } // namespace buoy
 
@@ -45,7 +47,7 @@ const KernelTable * avx2_table() { return &table; }
 
 namespace buoy {
 
-const KernelTable * avx2_table() { return nullptr; }
+const KernelTable * BUOY_KERNEL_TABLE() { return nullptr; }
 
 } // namespace buoy
 
