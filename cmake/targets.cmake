@@ -20,6 +20,10 @@ function(buoy_own_code target)
         target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
         target_link_options(${target} PUBLIC -fsanitize=address,undefined)
     endif()
+    if(BUOY_SANITIZE_THREADS)
+        target_compile_options(${target} PRIVATE -O1 -g -fsanitize=thread)
+        target_link_options(${target} PUBLIC -fsanitize=thread)
+    endif()
 endfunction()
 
 # A program in build/bin. ggml's and the JSON library's headers are there for those that need them.

@@ -5,15 +5,17 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage() {
     cat <<'TEXT'
-usage: scripts/test.sh [--fast] [--label main|model|slow|fuzz] [--vulkan]
+usage: scripts/test.sh [--fast] [--label main|model|slow|fuzz] [--vulkan] [--threads]
   --fast     without the sanitizers
   --label X  only the tests with that label
+  --threads  only what runs in several threads, under ThreadSanitizer
   --vulkan   only ggml's Vulkan backend against the CPU, all of it; otherwise a short form is part of the tests
 TEXT
 }
 
 sanitizers=yes
 vulkan=short
+threads=no
 ctest_args=(--output-on-failure --no-tests=error --parallel "$(cores)")
 sanitize_args=(--label-exclude '^(model|slow)$')
 while [ $# -gt 0 ]; do
@@ -27,6 +29,7 @@ while [ $# -gt 0 ]; do
             shift
             ;;
         --vulkan) vulkan=all ;;
+        --threads) threads=yes ;;
         -h | --help) usage; exit 0 ;;
         *) usage >&2; die "unknown argument: $1" ;;
     esac
@@ -34,6 +37,11 @@ while [ $# -gt 0 ]; do
 done
 
 install_packages test
+if [ $threads = yes ]; then
+    build threads -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
+    say "tests under ThreadSanitizer"
+    exec ctest --preset threads "${ctest_args[@]}" --tests-regex '^(batch|batch-pass|session|observers)$'
+fi
 vulkan_tests=OFF
 if [ $vulkan != no ]; then
     if install_vulkan; then
