@@ -1,0 +1,133 @@
+#include "commands.h"
+
+#include "buoy/files.h"
+#include "buoy/study.h"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+namespace {
+
+using namespace buoy;
+using namespace buoy::analysis;
+
+constexpr Name<figure::Theme> theme_names[] = {{"light", figure::Theme::light}, {"dark", figure::Theme::dark}};
+
+struct Typed {
+    StudyParams                  params;
+    bool                         json = false, csv = false;
+    std::string                  svg, png;
+    std::optional<figure::Theme> theme;
+};
+
+bool same_file(const std::string & a, const std::string & b) {
+    std::error_code not_there;
+    return a == b || std::filesystem::equivalent(a, b, not_there);
+}
+
+void check(const Typed & typed) {
+    if (typed.json && typed.csv) {
+        fail("--json and --csv both want standard output");
+    }
+    for (const std::string & figure : {typed.svg, typed.png}) {
+        for (const std::string & input : typed.params.paths) {
+            if (!figure.empty() && same_file(figure, input)) {
+                fail(printable(figure), ": the figure would replace a recording that it is drawn from");
+            }
+        }
+        if (std::filesystem::path(figure).extension() == ".npz") {
+            fail(printable(figure), ": a figure can't be written under a recording's name");
+        }
+    }
+    if (!typed.svg.empty() && same_file(typed.svg, typed.png)) {
+        fail(printable(typed.svg), ": --svg and --png name the same file");
+    }
+}
+
+int run(const Command & command, const Typed & typed) {
+    check(typed);
+    const StudyResult found = study(command.name, typed.params);
+    if (!typed.svg.empty()) {
+        const figure::SvgTheme theme = !typed.theme                           ? figure::SvgTheme::both
+                                       : *typed.theme == figure::Theme::light ? figure::SvgTheme::light
+                                                                              : figure::SvgTheme::dark;
+        write_file(typed.svg, figure::render_svg(found.figure, theme), true);
+    }
+    if (!typed.png.empty()) {
+        write_file(typed.png, figure::render_png(found.figure, typed.theme.value_or(figure::Theme::light)), true);
+    }
+    if (typed.json) {
+        std::cout << found.json << "\n";
+    } else if (typed.csv) {
+        std::cout << to_csv(found.data);
+    } else {
+        for (size_t i = 0; i < found.tables.size(); i++) {
+            std::cout << (i == 0 ? "" : "\n") << to_text(found.tables[i]);
+        }
+    }
+    for (const std::string & note : found.notes) {
+        std::cerr << "llama-attention: " << command.flags.in_flags(note) << "\n";
+    }
+    return 0;
+}
+
+// Those that the metric heeds.
+void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams & params) {
+    if (metric.layers) {
+        add_layers_flag(table, params.layers);
+    }
+    if (metric.step) {
+        table.number("--step", "N", params.step, {0, whole_max}, "the pattern as it stood after this step")
+            .with_setting("step");
+    }
+    if (metric.rule) {
+        table
+            .call(
+                "--rule", "RULE",
+                [&params](const std::string &, const std::string & text) { params.rule = parse_rule(text); },
+                "what an anchor is: auto, code, std[:EPSILON], above:AMOUNT, bos or top-k[:K]")
+            .with_setting("rule");
+    }
+    if (metric.head) {
+        table.number("--head", "N", params.head, {0, whole_max}, "maps of this head instead of the mean of all")
+            .with_setting("head");
+    }
+    if (metric.gold) {
+        table.text("--gold", "NAME", params.gold, "region that holds the answer")
+            .with_default(params.gold)
+            .with_setting("gold");
+    }
+    if (metric.min_recall) {
+        table.number("--min-recall", "PERCENT", params.min_recall, {-1, 100},
+                     "leave out answers whose ROUGE-1 recall is not above");
+    }
+    if (metric.seed) {
+        table.number("--seed", "N", params.seed, {0, std::numeric_limits<uint32_t>::max()},
+                     "of the resampling for confidence intervals");
+    }
+}
+
+} // namespace
+
+void add_metric_commands(Program & program) {
+    constexpr int any_number = 1 << 20;
+    for (const StudyMetric & metric : study_metrics()) {
+        const auto  typed   = std::make_shared<Typed>();
+        const int   n       = static_cast<int>(metric.n_recordings);
+        Command &   command = add_recording_command(program, metric.name, metric.help, typed->params.paths,
+                                                    std::max(n, 1), n > 0 ? n : any_number);
+        FlagTable & table   = command.flags;
+        add_study_flags(table, metric, typed->params);
+        table
+            .texts("--label", "NAME", typed->params.labels, 1,
+                   "name to show instead of the model's, one for each recording; the same name groups them")
+            .with_setting("labels");
+        table.toggle("--json", typed->json, true, "print everything as JSON");
+        table.toggle("--csv", typed->csv, true, "print the numbers as CSV");
+        table.text("--svg", "FILE", typed->svg, "write the figure");
+        table.text("--png", "FILE", typed->png, "write the figure");
+        table.choice("--theme", theme_names, typed->theme, "an SVG has both unless told");
+        command.run = [typed](const Command & itself) { return run(itself, *typed); };
+    }
+}
