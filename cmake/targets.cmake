@@ -26,12 +26,11 @@ function(buoy_own_code target)
     endif()
 endfunction()
 
-# A program in build/bin. ggml's and the JSON library's headers are there for those that need them.
+# A program in build/bin. It sees include/, the JSON library and what else it links: neither src/ nor ggml.
 function(buoy_program name)
-    buoy_require_headers(CLI11 CLI/CLI.hpp CLI11::CLI11 libcli11-dev cli11)
     add_executable(${name} ${ARGN})
-    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-    target_link_libraries(${name} PRIVATE buoy CLI11::CLI11 buoy::ggml)
+    target_include_directories(${name} SYSTEM PRIVATE "${BUOY_GGML_PREFIX}/include/vendor")
+    target_link_libraries(${name} PRIVATE buoy)
     buoy_own_code(${name})
     buoy_backends_beside(${name})
     set_property(GLOBAL APPEND PROPERTY BUOY_PROGRAMS ${name})

@@ -6,8 +6,10 @@
 #include "base/split-work.h"
 #include "buoy/error.h"
 #include "imatrix.h"
+#include "output.h"
 #include "size-label.h"
 #include "tokenizer-check.h"
+#include "verify.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,16 +1,18 @@
 #pragma once
 
 #include "buoy/log.h"
-#include "output.h"
 #include "quant-mix.h"
-#include "verify.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace buoy {
+
+// Called with the bytes that are done and those there will be; returning false cancels.
+using ByteProgress = std::function<bool(uint64_t done, uint64_t total)>;
 
 struct ConvertParams {
     std::string              input;  // a Hugging Face directory, a GGUF file or a llama2.c .bin
@@ -37,6 +39,21 @@ struct TensorFate {
     ggml_type            from;
     ggml_type            to;
     uint64_t             n_bytes; // of the output
+};
+
+// How far a written tensor is from its source.
+struct TensorError {
+    std::string name;
+    ggml_type   type    = GGML_TYPE_F32;
+    double      nmse    = 0; // squared error over squared source
+    double      largest = 0; // absolute
+};
+
+// How far the outputs of two files of a model are apart on a fixed prompt.
+struct LogitsError {
+    double  nmse    = 0;
+    int64_t n_agree = 0; // rows with the same first choice
+    int64_t n_rows  = 0;
 };
 
 struct ConvertResult {

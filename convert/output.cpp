@@ -114,7 +114,7 @@ std::vector<OutputFile> plan_output(const ConvertInput & input, const std::strin
         files.back().n_bytes += n_bytes;
     }
     if (files.size() > SPLITS_MAX) {
-        fail("--split-max-size ", split_max, ": makes ", files.size(), " files, expected at most ", SPLITS_MAX);
+        fail("`split_max` ", split_max, ": makes ", files.size(), " files, expected at most ", SPLITS_MAX);
     }
     for (size_t i = 0; i < files.size(); ++i) {
         files[i].path   = files.size() == 1 ? path : split_path(path, i, files.size());

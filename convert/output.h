@@ -1,18 +1,15 @@
 #pragma once
 
+#include "convert.h"
 #include "input.h"
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 namespace buoy {
 
 class Imatrix;
-
-// Called with the bytes that are done and those there will be; returning false cancels.
-using ByteProgress = std::function<bool(uint64_t done, uint64_t total)>;
 
 // One file to write: some of the tensors, in order.
 struct OutputFile {

@@ -179,7 +179,7 @@ ggml_type parse_type(const std::string & text, const std::string & rule) {
         }
         known += concat(known.empty() ? "" : ", ", name);
     }
-    fail("--tensor-type ", in_quotes(rule), ": type ", in_quotes(text), " is not known; known: ", known);
+    fail("`tensor_types` ", in_quotes(rule), ": type ", in_quotes(text), " is not known; known: ", known);
 }
 
 // Tensors by the type they were to have and the one they got because of their width.
@@ -220,18 +220,18 @@ OutType parse_outtype(const std::string & name) {
             return mix.outtype;
         }
     }
-    fail("--outtype ", in_quotes(name), " is not known; known: ", outtype_names());
+    fail("`outtype` ", in_quotes(name), " is not known; known: ", outtype_names());
 }
 
 TensorTypeRule parse_tensor_type(const std::string & text) {
     const size_t split = text.rfind('=');
     if (split == std::string::npos || split == 0) {
-        fail("--tensor-type ", in_quotes(text), ": expected REGEX=TYPE");
+        fail("`tensor_types` ", in_quotes(text), ": expected REGEX=TYPE");
     }
     try {
         return {text, std::regex(text.substr(0, split)), parse_type(text.substr(split + 1), text)};
     } catch (const std::regex_error & e) {
-        fail("--tensor-type ", in_quotes(text), ": not a regular expression: ", e.what());
+        fail("`tensor_types` ", in_quotes(text), ": not a regular expression: ", e.what());
     }
 }
 
@@ -277,7 +277,7 @@ void choose_types(std::vector<PlannedTensor> & tensors, const QuantMix & mix, co
     report(fallbacks, log);
     for (size_t i = 0; i < rules.size(); ++i) {
         if (!used[i]) {
-            fail("--tensor-type ", in_quotes(rules[i].text), ": no tensor that may be quantised has such a name");
+            fail("`tensor_types` ", in_quotes(rules[i].text), ": no tensor that may be quantised has such a name");
         }
     }
 }

@@ -13,7 +13,7 @@ namespace buoy {
 
 struct PlannedTensor;
 
-// What --outtype names: one type for most matrices, and rules that raise the sensitive ones. The mixes are llama.cpp's.
+// What a model is converted to: one type for most matrices, and rules that raise the sensitive ones. The mixes are llama.cpp's.
 enum class OutType { f32, f16, bf16, q8_0, q6_k, q5_k_m, q4_k_m, iq4_xs, q4_0, q3_k_m };
 
 struct QuantMix {
@@ -31,7 +31,7 @@ OutType          parse_outtype(const std::string & name);
 const QuantMix & mix_of(OutType outtype);
 std::string      outtype_names(); // "f32, f16, …"
 
-// --tensor-type REGEX=TYPE: tensors whose name the expression is found in get this type.
+// REGEX=TYPE: tensors whose name the expression is found in get this type.
 struct TensorTypeRule {
     std::string text;
     std::regex  pattern;

@@ -12,12 +12,19 @@ ROOMS = ["base", "io", "text", "kernel", "model", "graph", "arch", "engine", "de
 
 # The first room that may include a public header; later rooms may as well.
 PUBLIC = {
-    "error": "base", "index-ranges": "base", "log": "base", "version": "base",
-    "vocab": "text",
+    "error": "base", "index-ranges": "base", "log": "base", "message": "base", "parse": "base", "utf8": "base", "version": "base",
+    "files": "io",
+    "infill": "text", "text-stream": "text", "vocab": "text",
     "context": "kernel", "model": "kernel",  # a kernel fills RowSummary
     "bundled": "model", "device": "model",
-    "algorithm": "decode", "generate": "decode", "session": "decode", "step-count": "decode",
+    "random-model": "arch",
+    "algorithm": "decode", "frequency-table": "decode", "generate": "decode", "generation-json": "decode", "names": "decode",
+    "session": "decode", "step-count": "decode",
     "edit": "observe", "record": "observe", "regions": "observe",
+    "figure": "figure",
+    "export": "analysis", "recording": "analysis", "study": "analysis", "table": "analysis",
+    "report": "report",
+    "eval": "eval",
 }
 
 CONVERTER = "engine"  # the last room that convert/ sees

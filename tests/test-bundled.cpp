@@ -3,21 +3,18 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 namespace fs = std::filesystem;
 
-TEST_CASE("a bundled model is found by its name, first where BUOY_MODELS says") {
+TEST_CASE("a bundled model is found by its name, first in the directory given") {
     const fs::path directory = fs::temp_directory_path() / "buoy-test-bundled";
     fs::create_directories(directory);
     const fs::path file = directory / "buoy-arm.gguf";
     std::ofstream(file) << "x";
-    setenv("BUOY_MODELS", directory.c_str(), 1);
-    CHECK(fs::equivalent(buoy::find_model(buoy::bundled_autoregressive_model), file));
-    CHECK(buoy::bundled_directories().front() == directory);
-    unsetenv("BUOY_MODELS");
+    CHECK(fs::equivalent(buoy::find_model(buoy::bundled_autoregressive_model, directory), file));
+    CHECK(buoy::bundled_directories(directory).front() == directory);
     fs::remove_all(directory);
 }
 

@@ -1,7 +1,7 @@
 // llama-diffusion-cli from the outside, on random models: what it prints, where, and that flags do what they say.
 
+#include "buoy/frequency-table.h"
 #include "buoy/vocab.h"
-#include "decode/frequency-table.h"
 #include "support/cli.h"
 #include "support/gguf-bytes.h"
 #include "support/hf-dir.h"
@@ -92,8 +92,24 @@ TEST_CASE("cli: help names every flag, and docs/cli.md is what the program says"
     }
     CHECK(cli({"-h"}).out == help.out);
     CHECK(contains(cli({"tokens-freq", "--help"}).out, "-o, --output FILE"));
-    // made by: llama-diffusion-cli --help-markdown > docs/cli.md
-    CHECK(cli({"--help-markdown"}).out == read_file(source_dir() + "/docs/cli.md"));
+}
+
+TEST_CASE("programs: docs/cli.md is what they say of themselves, and all tell their version and refuse what they don't "
+          "know") {
+    std::string manual;
+    for (const char * name : {"llama-diffusion-cli", "llama-diffusion-eval", "llama-attention", "llama-diffusion-bench",
+                              "llama-diffusion-convert"}) {
+        CAPTURE(name);
+        const auto run = [&](const Args & args) { return run_program({name, args, {}, {}, {}}); };
+        manual += (manual.empty() ? "" : "\n") + run({"--help-markdown"}).out;
+        CHECK(contains(run({"--version"}).out, std::string(name) + " "));
+        CHECK(contains(run({"-h"}).out, "Exit codes: 0 done, 1 the request was wrong, 2 it failed while running, 130"));
+        const ProgramResult refused = run({"--no-such-flag"});
+        CHECK(refused.code == 1);
+        CHECK(refused.is_one_line());
+        CHECK(refused.err.rfind(std::string(name) + ": ", 0) == 0);
+    }
+    CHECK(manual == read_file(source_dir() + "/docs/cli.md")); // CONTRIBUTING.md says how it is made
 }
 
 TEST_CASE("cli: JSON has what the design promises") {

@@ -1,8 +1,8 @@
 #include "calibrate.h"
 
-#include "arch/random-model.h"
 #include "buoy/context.h"
 #include "buoy/error.h"
+#include "buoy/random-model.h"
 #include "buoy/vocab.h"
 #include "io/gguf-file.h"
 #include "masked-text.h"

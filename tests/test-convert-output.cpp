@@ -1,7 +1,7 @@
 #include "convert.h"
 
-#include "arch/random-model.h"
 #include "buoy/error.h"
+#include "buoy/random-model.h"
 #include "imatrix.h"
 #include "io/gguf-file.h"
 #include "io/gguf-writer.h"

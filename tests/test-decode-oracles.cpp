@@ -1,7 +1,7 @@
 // Every generation case of the oracles: the authors' samplers, token for token and step for step.
 
+#include "buoy/frequency-table.h"
 #include "buoy/generate.h"
-#include "decode/frequency-table.h"
 #include "support/converted.h"
 #include "support/oracle.h"
 #include "support/paths.h"

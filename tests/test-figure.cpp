@@ -1,4 +1,5 @@
-#include "figure/figure.h"
+#include "buoy/figure.h"
+#include "figure/layout.h"
 
 #include "buoy/error.h"
 #include "figure/svg.h"

@@ -1,9 +1,9 @@
 #include "base/utf8.h"
 #include "buoy/error.h"
+#include "buoy/infill.h"
+#include "buoy/text-stream.h"
 #include "support/paths.h"
 #include "support/vocab-gguf.h"
-#include "text/infill.h"
-#include "text/text-stream.h"
 
 #include <doctest/doctest.h>
 

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "buoy/context.h"
+#include "buoy/edit.h"
 #include "buoy/error.h"
 #include "engine/request-check.h"
 #include "engine/row-summary.h"

@@ -75,7 +75,7 @@ TEST_CASE("pending file: targets that are refused") {
     fs::create_directory(dir + "/dir");
     REQUIRE(mkfifo((dir + "/pipe").c_str(), 0600) == 0);
     check_refused("", true, "no output file");
-    check_refused(dir + "/there", false, "--force");
+    check_refused(dir + "/there", false, "`force`");
     check_refused(dir + "/link", true, "symbolic link");
     check_refused(dir + "/dangling", true, "symbolic link");
     check_refused(dir + "/dir", true, "not a regular file");

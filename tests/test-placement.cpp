@@ -115,22 +115,22 @@ TEST_CASE("the engine over libllama tells the same") {
 
 TEST_CASE("what can't be placed is refused, what has no effect is told") {
     CHECK(load_error([](TestModel & m) { m.devices = {"CUDA7"}; }) ==
-          "--device: unknown device 'CUDA7', there are: CPU");
+          "`devices`: unknown device 'CUDA7', there are: CPU");
     CHECK(load_error([](TestModel & m) {
               m.overrides = {{"(", "CPU"}};
           }).find("'(' is not a regular expression") != std::string::npos);
     CHECK(load_error([](TestModel & m) {
               m.overrides = {{"ffn", "GPU"}};
-          }) == "--override-tensor: unknown device 'GPU', there are: CPU");
+          }) == "`overrides`: unknown device 'GPU', there are: CPU");
 
     std::vector<std::string> warnings;
     CHECK(load_error([](TestModel & m) { m.overrides = {{"nothing", "CPU"}}; }, &warnings).empty());
     CHECK(load_error([](TestModel & m) { m.n_gpu_layers = 3; }, &warnings).empty());
     CHECK(load_error([](TestModel & m) { m.path = random_gguf({}), m.n_cpu_moe = 1; }, &warnings).empty());
     REQUIRE(warnings.size() == 3);
-    CHECK(warnings[0] == "--override-tensor has no effect: no tensor's name has 'nothing'");
-    CHECK(warnings[1] == "-ngl 3 has no effect: no GPU device was found, running on the CPU");
-    CHECK(warnings[2] == "--n-cpu-moe has no effect: the model has no experts");
+    CHECK(warnings[0] == "`overrides` has no effect: no tensor's name has 'nothing'");
+    CHECK(warnings[1] == "`n_gpu_layers` 3 has no effect: no GPU device was found, running on the CPU");
+    CHECK(warnings[2] == "`n_cpu_moe` has no effect: the model has no experts");
 }
 
 TEST_CASE("shares without a device are told, and none is no device among others") {
@@ -143,8 +143,8 @@ TEST_CASE("shares without a device are told, and none is no device among others"
               &warnings)
               .empty());
     REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0] == "--tensor-split has no effect: no GPU device is in use");
-    CHECK(load_error([](TestModel & model) { model.devices = {"none", "CPU"}; }) == "--device: none goes alone");
+    CHECK(warnings[0] == "`tensor_split` has no effect: no GPU device is in use");
+    CHECK(load_error([](TestModel & model) { model.devices = {"none", "CPU"}; }) == "`devices`: none goes alone");
 }
 
 TEST_CASE("flags of devices that say nothing sensible are refused in one line") {

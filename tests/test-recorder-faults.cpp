@@ -98,7 +98,7 @@ TEST_CASE("recorder: targets") {
     RecordingBench    bench;
     const std::string dir = temp_dir();
     bench.record(record_params(dir + "/run.npz"));
-    CHECK_THROWS_WITH_AS(bench.record(record_params(dir + "/run.npz")), doctest::Contains("--force"), Error);
+    CHECK_THROWS_WITH_AS(bench.record(record_params(dir + "/run.npz")), doctest::Contains("`force`"), Error);
     fs::create_symlink("run.npz", dir + "/link.npz");
     CHECK_THROWS_WITH_AS(bench.record(record_params(dir + "/link.npz")), doctest::Contains("symbolic link"), Error);
     CHECK_THROWS_WITH_AS(bench.record(record_params(dir + "/no/run.npz")), doctest::Contains("No such file"), Error);

@@ -504,12 +504,12 @@ TEST_CASE("recorder: too large, and what would fit") {
     REQUIRE(size(heads) < bytes);
     REQUIRE(size(received) < size(heads));
     refused(bytes - 1, none, std::to_string(bytes));
-    refused(bytes - 1, none, "--attn-max-size");
-    refused(size(heads), none, "--attn-reduce heads would need");
-    refused(size(received), none, "--attn-reduce received would need");
-    refused(size(received) - 1, received, "--attn-layers with at most 1 of the 2 layers");
-    refused(size(one) - 1, received, "--attn-steps with at most ");
-    refused(size(q) - 1, q, "--attn-layers with at most 1 of the 2 layers");
+    refused(bytes - 1, none, "`record.max_size`");
+    refused(size(heads), none, "`record.reduce` heads would need");
+    refused(size(received), none, "`record.reduce` received would need");
+    refused(size(received) - 1, received, "`record.layers` with at most 1 of the 2 layers");
+    refused(size(one) - 1, received, "`record.steps` with at most ");
+    refused(size(q) - 1, q, "`record.layers` with at most 1 of the 2 layers");
     refused(100, none, "no reduction, single layer or single step would fit");
     none.max_size = bytes;
     none.path     = temp_dir() + "/run.npz";

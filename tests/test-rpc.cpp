@@ -367,12 +367,12 @@ TEST_CASE("shares and indices beyond the devices are refused") {
     };
     CHECK(error([](TestModel & m) {
               m.tensor_split = {1, 1, 1};
-          }) == "--tensor-split has 3 shares, expected at most one for each of the 2 devices");
-    CHECK(error([](TestModel & m) { m.tensor_split = {0, 0}; }) == "--tensor-split: no device has a share");
-    CHECK(error([](TestModel & m) { m.main_gpu = 2; }).rfind("--main-gpu is 2, expected 0 to 1", 0) == 0);
-    CHECK(error([](TestModel & m) { m.devices = {"RPC0", "RPC0"}; }) == "--device: 'RPC0' is there twice");
+          }) == "`tensor_split` has 3 shares, expected at most one for each of the 2 devices");
+    CHECK(error([](TestModel & m) { m.tensor_split = {0, 0}; }) == "`tensor_split`: no device has a share");
+    CHECK(error([](TestModel & m) { m.main_gpu = 2; }).rfind("`main_gpu` is 2, expected 0 to 1", 0) == 0);
+    CHECK(error([](TestModel & m) { m.devices = {"RPC0", "RPC0"}; }) == "`devices`: 'RPC0' is there twice");
     CHECK(error([](TestModel & m) { m.devices = {"RPC7"}; }) ==
-          "--device: unknown device 'RPC7', there are: CPU, RPC0, RPC1");
+          "`devices`: unknown device 'RPC7', there are: CPU, RPC0, RPC1");
 }
 
 TEST_CASE("the benchmark runs there, too") {

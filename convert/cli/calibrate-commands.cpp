@@ -1,64 +1,94 @@
 #include "commands.h"
 
 #include "calibrate.h"
-#include "session.h"
+#include "console.h"
+#include "interrupt.h"
+#include "progress.h"
 
 #include <cstdio>
-
-namespace buoy {
+#include <memory>
 
 namespace {
 
-void add_common(CLI::App & app, CalibrateParams & params) {
-    app.add_option("-m,--model", params.model, "GGUF file")->required();
-    app.add_option("-f,--file", params.text,
-                   "text to run it over; .jsonl: lines of {\"prompt\", \"answer\"}, of which answers are hidden")
-        ->required();
-    app.add_option("-c,--chunk", params.n_chunk, "tokens at a time, at most the model's context")
-        ->check(CLI::Range(2, 1 << 20))
-        ->capture_default_str();
-    app.add_option("--chunks", params.n_max, "chunks at most, 0: all")->check(CLI::NonNegativeNumber);
-    app.add_option("-s,--seed", params.seed, "decides which tokens are hidden")->capture_default_str();
-    app.add_option("-t,--threads", params.n_threads, "threads, 0: one per core")->check(CLI::Range(0, 512));
+struct Typed {
+    buoy::CalibrateParams params;
+    bool                  verbose = false;
+};
+
+void add_flags(FlagTable & table, buoy::CalibrateParams & p) {
+    table.group("Input and output");
+    table.text("-m, --model", "FILE", p.model, "GGUF file").is_required();
+    table
+        .text("-f, --file", "FILE", p.text,
+              "text to run it over; .jsonl: lines of {\"prompt\", \"answer\"}, of which answers are hidden")
+        .is_required();
+    table.number("-c, --chunk", "N", p.n_chunk, {2, 1 << 20}, "tokens at a time, at most the model's context");
+    table.number("--chunks", "N", p.n_max, {0, whole_max}, "chunks at most, 0: all");
+    table.number("-s, --seed", "N", p.seed, {0, 9e18}, "decides which tokens are hidden");
+    add_threads_flag(table, p.n_threads);
+}
+
+int calibrate(Typed & typed, const Command & command, const char * title, const std::function<void()> & work) {
+    const Console console("llama-diffusion-convert", command.flags, typed.verbose);
+    Progress      line(title, {"chunks"});
+    typed.params.log      = console.callback();
+    typed.params.progress = [&](uint64_t done, uint64_t total) {
+        line.update(static_cast<int64_t>(done), static_cast<int64_t>(total));
+        return !interrupted();
+    };
+    return run_cancellable(work);
+}
+
+void add_imatrix_command(Program & program) {
+    const auto typed  = std::make_shared<Typed>();
+    Command & command = program.add("imatrix", "collect an importance matrix over a text with tokens hidden at random");
+    FlagTable & table = command.flags;
+    add_flags(table, typed->params);
+    table.text("-o, --output", "FILE", typed->params.output, "file to write, llama.cpp's GGUF format").is_required();
+    table.toggle("--force", typed->params.force, true, "replace an existing output").with_setting("force");
+    table.toggle("-v, --verbose", typed->verbose, true, "say more");
+    command.run = [typed](const Command & itself) {
+        return calibrate(*typed, itself, "collecting", [&] {
+            const buoy::ImatrixReport report = buoy::make_imatrix(typed->params);
+            std::printf("%zu tensors, %u chunks, %llu tokens\n", report.n_tensors, report.n_chunks,
+                        static_cast<unsigned long long>(report.n_tokens));
+        });
+    };
+}
+
+void add_loss_command(Program & program) {
+    const auto typed   = std::make_shared<Typed>();
+    Command &  command = program.add("loss", "measure the cross-entropy of tokens hidden at random in a text");
+    add_flags(command.flags, typed->params);
+    command.flags.toggle("-v, --verbose", typed->verbose, true, "say more");
+    command.run = [typed](const Command & itself) {
+        return calibrate(*typed, itself, "measuring", [&] {
+            const buoy::LossReport report = buoy::measure_loss(typed->params);
+            std::printf("%.4f +- %.4f nats over %llu hidden tokens\n", report.loss, report.error,
+                        static_cast<unsigned long long>(report.n_hidden));
+        });
+    };
 }
 
 } // namespace
 
-int imatrix_command(int argc, char ** argv) {
-    CalibrateParams params;
-    bool            verbose = false;
-    CLI::App        app("Collects an importance matrix over a text with tokens hidden at random.",
-                        "llama-diffusion-convert imatrix");
-    add_common(app, params);
-    app.add_option("-o,--output", params.output, "file to write, llama.cpp's GGUF format")->required();
-    app.add_flag("--force", params.force, "replace an existing output");
-    app.add_flag("-v,--verbose", verbose, "say more");
-
-    Session session("collecting");
-    return session.run(app, argc, argv, [&] {
-        params.log                 = session.log(verbose);
-        params.progress            = session.progress();
-        const ImatrixReport report = make_imatrix(params);
-        std::printf("%zu tensors, %u chunks, %llu tokens\n", report.n_tensors, report.n_chunks,
-                    static_cast<unsigned long long>(report.n_tokens));
-    });
+void add_threads_flag(FlagTable & table, int32_t & n_threads) {
+    table.number("-t, --threads", "N", n_threads, {0, threads_max}, "threads, 0: one per core");
 }
 
-int loss_command(int argc, char ** argv) {
-    CalibrateParams params;
-    bool            verbose = false;
-    CLI::App app("Measures the cross-entropy of tokens hidden at random in a text.", "llama-diffusion-convert loss");
-    add_common(app, params);
-    app.add_flag("-v,--verbose", verbose, "say more");
-
-    Session session("measuring");
-    return session.run(app, argc, argv, [&] {
-        params.log              = session.log(verbose);
-        params.progress         = session.progress();
-        const LossReport report = measure_loss(params);
-        std::printf("%.4f +- %.4f nats over %llu hidden tokens\n", report.loss, report.error,
-                    static_cast<unsigned long long>(report.n_hidden));
-    });
+int run_cancellable(const std::function<void()> & work) {
+    try {
+        work();
+    } catch (const buoy::Error &) {
+        if (!interrupted()) {
+            throw;
+        }
+        return exit_interrupted;
+    }
+    return 0;
 }
 
-} // namespace buoy
+void add_calibrate_commands(Program & program) {
+    add_imatrix_command(program);
+    add_loss_command(program);
+}

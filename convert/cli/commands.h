@@ -1,9 +1,12 @@
 #pragma once
 
-namespace buoy {
+#include "program.h"
 
-int convert_command(int argc, char ** argv);
-int imatrix_command(int argc, char ** argv);
-int loss_command(int argc, char ** argv);
+void add_convert_command(Program & program);
+void add_calibrate_commands(Program & program); // imatrix, loss
 
-} // namespace buoy
+// -t of all of them.
+void add_threads_flag(FlagTable & table, int32_t & n_threads);
+
+// Runs what the library does, which Ctrl-C cancels: 130 then, else 0.
+int run_cancellable(const std::function<void()> & work);

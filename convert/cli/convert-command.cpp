@@ -1,15 +1,22 @@
 #include "commands.h"
 
-#include "base/fail.h"
-#include "base/size.h"
+#include "console.h"
 #include "convert.h"
-#include "session.h"
+#include "interrupt.h"
+#include "progress.h"
 
 #include <cstdio>
-
-namespace buoy {
+#include <memory>
 
 namespace {
+
+using namespace buoy;
+
+struct Typed {
+    ConvertParams params;
+    std::string   outtype = "f16";
+    bool          verbose = false;
+};
 
 std::string shape_text(const std::vector<int64_t> & ne) {
     std::string out = "[";
@@ -40,68 +47,82 @@ void print_plan(const ConvertResult & result) {
 }
 
 void print_errors(const ConvertResult & result) {
-    constexpr size_t SHOWN = 5;
+    constexpr size_t n_shown = 5;
     std::printf("verified %zu tensors; the largest errors:\n", result.errors.size());
-    for (size_t i = 0; i < result.errors.size() && i < SHOWN; ++i) {
+    for (size_t i = 0; i < result.errors.size() && i < n_shown; ++i) {
         const TensorError & error = result.errors[i];
         std::printf("%-36s %-6s NMSE %.3g, at most %.3g off\n", error.name.c_str(), ggml_type_name(error.type),
                     error.nmse, error.largest);
     }
 }
 
-} // namespace
-
-int convert_command(int argc, char ** argv) {
-    ConvertParams params;
-    std::string   outtype = "f16";
-    std::string   split_max;
-    bool          verbose = false;
-
-    CLI::App app("Converts checkpoints to GGUF and quantises them.", "llama-diffusion-convert");
-    app.add_option("input", params.input, "Hugging Face directory, GGUF file or llama2.c .bin")->required();
-    app.add_option("-o,--output", params.output, "GGUF file to write, or a directory for one named by convention")
-        ->required();
-    app.add_option("--outtype", outtype, outtype_names())->capture_default_str();
-    app.add_option("--tensor-type", params.tensor_types, "REGEX=TYPE: the type of tensors with such a name; repeatable")
-        ->allow_extra_args(false);
-    app.add_option("--imatrix", params.imatrix, "importance matrix to quantise with");
-    app.add_option("--mask-token", params.mask_token, "the mask of a model that does not name one: its text or id");
-    app.add_option("--block-length", params.block_length,
-                   "block-causal attention with blocks of that many, where the config does not say")
-        ->check(CLI::Range(1, INT32_MAX));
-    app.add_option("--split-max-size", split_max, "several files of at most this size (500M, 2G)");
-    app.add_flag("--dry-run", params.dry_run, "print what would be written, write nothing");
-    app.add_flag("--verify", params.verify, "read the output again and compare it with the input");
-    app.add_flag("--verify-logits", params.verify_logits,
-                 "run the input's precision, written beside the output meanwhile, and the output and compare");
-    app.add_option("-t,--threads", params.n_threads, "threads, 0: one per core")->check(CLI::Range(0, 1024));
-    app.add_flag("--force", params.force, "replace an existing output");
-    app.add_flag("-v,--verbose", verbose, "name every tensor");
-    app.footer("Commands: imatrix -m MODEL -f TEXT -o FILE, loss -m MODEL -f TEXT; each has its own --help.");
-
-    Session session("writing");
-    return session.run(app, argc, argv, [&] {
-        params.outtype   = parse_outtype(outtype);
-        params.split_max = split_max.empty() ? 0 : parse_size("--split-max-size", split_max);
-        params.log       = session.log(verbose);
-        params.progress  = session.progress();
-
-        const ConvertResult result = convert_hf(params);
-        if (params.dry_run || verbose) {
-            print_plan(result);
-        } else {
-            for (const std::string & path : result.paths) {
-                std::printf("%s\n", path.c_str());
-            }
+void convert(const Typed & typed) {
+    const ConvertParams & params = typed.params;
+    const ConvertResult   result = convert_hf(params);
+    if (params.dry_run || typed.verbose) {
+        print_plan(result);
+    } else {
+        for (const std::string & path : result.paths) {
+            std::printf("%s\n", path.c_str());
         }
-        if (params.verify && !params.dry_run) {
-            print_errors(result);
-        }
-        if (result.logits) {
-            std::printf("logits: NMSE %.3g, the same first choice in %lld of %lld rows\n", result.logits->nmse,
-                        static_cast<long long>(result.logits->n_agree), static_cast<long long>(result.logits->n_rows));
-        }
-    });
+    }
+    if (params.verify && !params.dry_run) {
+        print_errors(result);
+    }
+    if (result.logits) {
+        std::printf("logits: NMSE %.3g, the same first choice in %lld of %lld rows\n", result.logits->nmse,
+                    static_cast<long long>(result.logits->n_agree), static_cast<long long>(result.logits->n_rows));
+    }
 }
 
-} // namespace buoy
+void add_flags(FlagTable & table, Typed & typed) {
+    ConvertParams & p         = typed.params;
+    const auto      set_split = [&p](const std::string & where, const std::string & text) {
+        p.split_max = parse_size(where, text);
+    };
+    table.group("Input and output");
+    table.text("input", "INPUT", p.input, "Hugging Face directory, GGUF file or llama2.c .bin").is_required();
+    table.text("-o, --output", "OUTPUT", p.output, "GGUF file to write, or a directory for one named by convention")
+        .is_required();
+    table.call("--split-max-size", "SIZE", set_split, "several files of at most this size (500M, 2G)")
+        .with_setting("split_max");
+    table.toggle("--force", p.force, true, "replace an existing output").with_setting("force");
+    table.group("Model");
+    table.text("--outtype", "TYPE", typed.outtype, outtype_names()).with_default(typed.outtype).with_setting("outtype");
+    table
+        .texts("--tensor-type", "REGEX=TYPE", p.tensor_types, 1,
+               "the type of tensors with such a name; can be repeated")
+        .with_setting("tensor_types");
+    table.text("--imatrix", "FILE", p.imatrix, "importance matrix to quantise with");
+    table.text("--mask-token", "TOKEN", p.mask_token, "the mask of a model that does not name one: its text or id");
+    table
+        .number("--block-length", "N", p.block_length, {1, whole_max},
+                "block-causal attention with blocks of that many, where the config does not say")
+        .with_default("");
+    table.group("Running");
+    table.toggle("--dry-run", p.dry_run, true, "print what would be written, write nothing");
+    table.toggle("--verify", p.verify, true, "read the output again and compare it with the input");
+    table.toggle("--verify-logits", p.verify_logits, true,
+                 "run the input's precision, written beside the output meanwhile, and the output and compare");
+    add_threads_flag(table, p.n_threads);
+    table.toggle("-v, --verbose", typed.verbose, true, "name every tensor");
+}
+
+} // namespace
+
+void add_convert_command(Program & program) {
+    const auto typed   = std::make_shared<Typed>();
+    Command &  command = program.add("", "convert");
+    add_flags(command.flags, *typed);
+    command.run = [typed](const Command & itself) {
+        const Console console("llama-diffusion-convert", itself.flags, typed->verbose);
+        Progress      line("writing", {"MB", 1000000});
+        typed->params.outtype  = parse_outtype(typed->outtype);
+        typed->params.log      = console.callback();
+        typed->params.progress = [&](uint64_t done, uint64_t total) {
+            line.update(static_cast<int64_t>(done), static_cast<int64_t>(total));
+            return !interrupted();
+        };
+        return run_cancellable([&] { convert(*typed); });
+    };
+}

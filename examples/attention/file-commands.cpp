@@ -1,86 +1,93 @@
-#include "file-commands.h"
+#include "commands.h"
 
-#include "analysis/contents.h"
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/size.h"
-#include "decode/generation-json.h"
-#include "io/json-file.h"
+#include "buoy/export.h"
+#include "buoy/parse.h"
+#include "buoy/recording.h"
+#include "buoy/report.h"
 
-#include <CLI/CLI.hpp>
-
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
 namespace {
 
-using namespace buoy;
-using namespace buoy::analysis;
-
 struct Typed {
-    std::string path;
-    std::string member;
-    int64_t     index = -1;
-    bool        json  = false;
+    std::vector<std::string> paths;
+    std::string              member;
+    int64_t                  index = -1;
+    bool                     json  = false;
 };
-
-const char * unfinished_text(Unfinished state) {
-    return state == Unfinished::in_use ? "an unfinished recording, being written now"
-                                       : "an unfinished recording, left by a run that was killed";
-}
-
-void print_info(const Typed & typed) {
-    if (const Unfinished state = check_unfinished(typed.path); state != Unfinished::no) {
-        const uint64_t size = std::filesystem::file_size(typed.path);
-        if (typed.json) {
-            std::cout << json_line({{"unfinished", true}, {"in_use", state == Unfinished::in_use}, {"bytes", size}});
-        } else {
-            std::cout << printable(typed.path) << ": " << unfinished_text(state) << ", " << size_text(size) << "\n";
-        }
-        return;
-    }
-    const Contents contents = read_contents(typed.path);
-    std::cout << (typed.json ? json_line(contents_json(contents)) : contents_text(typed.path, contents));
-}
-
-void print_member(const Typed & typed) {
-    if (const Unfinished state = check_unfinished(typed.path); state != Unfinished::no) {
-        fail(printable(typed.path), ": ", unfinished_text(state), "; its members can't be read");
-    }
-    const NpzReader   file   = NpzReader::open(typed.path);
-    const NpzMember & member = file.get(typed.member);
-    if (member.name == "meta.json" || member.name == "meta.json.npy") {
-        const nlohmann::ordered_json meta = parse_json(file.read_text(member), printable(typed.path) + ": meta.json");
-        std::cout << meta.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-        return;
-    }
-    write_csv(file, member, typed.index, std::cout);
-}
-
-CLI::App * add_command(CLI::App & app, const char * name, const char * help, const std::shared_ptr<Typed> & typed) {
-    CLI::App * sub = app.add_subcommand(name, help)->group("Files");
-    sub->add_option("recording", typed->path, "what --attn-dump wrote")->required()->type_name("RUN.npz");
-    return sub;
-}
 
 } // namespace
 
-void add_file_commands(CLI::App & app, std::function<void()> & chosen) {
+void add_file_commands(Program & program) {
     const auto typed = std::make_shared<Typed>();
-    CLI::App * info  = add_command(app, "info", "what a recording holds", typed);
-    info->add_flag("--json", typed->json, "print it as JSON, with all of meta.json");
-    info->callback([&chosen, typed] { chosen = [typed] { print_info(*typed); }; });
+    Command &  info  = add_recording_command(program, "info", "what a recording holds", typed->paths, 1, 1);
+    info.flags.toggle("--json", typed->json, true, "print it as JSON, with all of meta.json");
+    info.run = [typed](const Command &) {
+        std::cout << (typed->json ? buoy::analysis::recording_json(typed->paths[0])
+                                  : buoy::analysis::recording_text(typed->paths[0]));
+        return 0;
+    };
 
-    CLI::App * cat = add_command(app, "cat", "one member: an array as CSV, or meta.json", typed);
-    cat->add_option("member", typed->member, "its name, such as attn/step_0003/layer_05")
-        ->required()
-        ->type_name("MEMBER");
-    cat->add_option(
-           "--index", typed->index,
-           "of an array with three dimensions, the matrix at this index (a head); without it all of them, each "
-           "line led by the index")
-        ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
-    cat->callback([&chosen, typed] { chosen = [typed] { print_member(*typed); }; });
+    Command & cat =
+        add_recording_command(program, "cat", "one member: an array as CSV, or meta.json", typed->paths, 1, 1);
+    cat.flags.text("member", "MEMBER", typed->member, "its name, such as attn/step_0003/layer_05").is_required();
+    cat.flags
+        .number("--index", "N", typed->index, {0, whole_max},
+                "of an array with three dimensions, the matrix at this index (a head); without it all of them, each "
+                "line led by the index")
+        .with_default("")
+        .with_setting("index");
+    cat.run = [typed](const Command &) {
+        buoy::analysis::write_member(typed->paths[0], typed->member, typed->index, std::cout);
+        return 0;
+    };
+}
+
+void add_export_command(Program & program) {
+    struct Export {
+        std::vector<std::string>     paths;
+        buoy::analysis::ExportParams params;
+    };
+    const auto typed = std::make_shared<Export>();
+    auto &     p     = typed->params;
+    Command &  command =
+        add_recording_command(program, "export", "write a recording in another form", typed->paths, 1, 1);
+    command.flags.text("-o, --output", "FILE", p.out, "file to write").is_required();
+    command.flags.text("--format", "NAME", p.format, "neuir, npz, csv or bertviz").with_setting("format").is_required();
+    add_layers_flag(command.flags, p.layers);
+    command.flags.toggle("--force", p.force, true, "replace an existing file").with_setting("force");
+    command.run = [typed](const Command &) {
+        typed->params.path = typed->paths[0];
+        buoy::analysis::export_recording(typed->params);
+        return 0;
+    };
+}
+
+void add_report_command(Program & program) {
+    const auto typed  = std::make_shared<buoy::report::ReportParams>();
+    Command & command = add_recording_command(program, "report", "one page to explore a recording, or two side by side",
+                                              typed->paths, 1, 2);
+    command.flags.text("-o, --output", "FILE.html", typed->out, "page to write").is_required();
+    command.flags
+        .texts("--label", "NAME", typed->labels, 1, "name to show instead of the model's, one for each recording")
+        .with_setting("labels");
+    command.flags
+        .call(
+            "--max-size", "SIZE",
+            [typed](const std::string & where, const std::string & text) {
+                typed->max_size = buoy::parse_size(where, text);
+            },
+            "most that the attention on the page may take, such as 500K or 80M")
+        .with_default("20M")
+        .with_setting("max_size");
+    command.flags.toggle("--force", typed->force, true, "replace an existing file").with_setting("force");
+    command.run = [typed](const Command & itself) {
+        typed->wording = [&itself](const std::string & message) { return itself.flags.in_flags(message); };
+        for (const std::string & note : buoy::report::write_report(*typed)) {
+            std::cerr << "llama-attention: " << buoy::printable(note) << "\n";
+        }
+        std::cout << buoy::printable(typed->out) << "\n";
+        return 0;
+    };
 }

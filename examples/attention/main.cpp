@@ -1,54 +1,40 @@
-#include "base/fail.h"
-#include "base/printable.h"
-#include "buoy/version.h"
-#include "file-commands.h"
-#include "io/size-limit.h"
-#include "metric-commands.h"
-#include "report-command.h"
-#include "run-main.h"
+#include "commands.h"
 
-#include <CLI/CLI.hpp>
+#include "buoy/index-ranges.h"
 
-#include <algorithm>
-#include <csignal>
-#include <iostream>
-
-namespace {
-
-constexpr const char * name = "llama-attention";
-
-void run(int argc, char ** argv) {
-    CLI::App app("Looks into recordings of attention (run.npz).", name);
-    app.set_version_flag("--version", buoy::version());
-    app.require_subcommand(1);
-    app.get_formatter()->column_width(34);
-    std::function<void()> chosen;
-    add_file_commands(app, chosen);
-    add_metric_commands(app, chosen);
-    add_report_command(app, chosen);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp &) {
-        std::cout << app.help();
-        return;
-    } catch (const CLI::CallForVersion &) {
-        std::cout << name << " " << buoy::version() << "\n";
-        return;
-    } catch (const CLI::ParseError & error) {
-        std::string text = error.what();
-        std::replace(text.begin(), text.end(), '\n', ' ');
-        buoy::fail(buoy::printable(text), " (--help lists the commands)");
+Command & add_recording_command(Program & program, const std::string & name, const std::string & help,
+                                std::vector<std::string> & target, int n_min, int n_max) {
+    Command & command = program.add(name, help);
+    command.flags.group("Input and output");
+    Flag & paths       = command.flags.texts(n_max > 1 ? "recordings" : "recording", "RUN.npz", target, n_max,
+                                       "what llama-diffusion-cli --attn-dump wrote");
+    paths.n_values_min = n_min;
+    paths.is_required();
+    for (const char * what : {"layers", "heads", "steps", "rows", "taps", "reduce", "regions"}) {
+        command.flags.elsewhere(std::string("record.") + what, std::string("--attn-") + what);
     }
-    chosen();
+    return command;
 }
 
-} // namespace
+void add_layers_flag(FlagTable & table, buoy::IndexRanges & layers) {
+    table
+        .call(
+            "--layers, --layer", "LIST",
+            [&layers](const std::string & where, const std::string & text) {
+                layers = buoy::parse_index_ranges(where, text);
+            },
+            "layers, such as 0,4-7 or 8-")
+        .with_default("all recorded")
+        .with_setting("layers");
+}
 
 int main(int argc, char ** argv) {
-    buoy::ignore_size_limit_signal();
-    std::signal(SIGPIPE, SIG_IGN);
-    return run_main(name, [&] {
-        run(argc, argv);
-        return 0;
-    });
+    Program program("llama-attention", "Looks into recordings of attention (run.npz).", Program::Interrupt::at_once);
+    program.group("Files");
+    add_file_commands(program);
+    add_export_command(program);
+    add_report_command(program);
+    program.group("Metrics");
+    add_metric_commands(program);
+    return program.main(argc, argv);
 }

@@ -1,16 +1,10 @@
-#include "metric-commands.h"
+#include "commands.h"
 
-#include "analysis/studies.h"
-#include "base/fail.h"
-#include "base/printable.h"
-#include "export-command.h"
-#include "io/pending-file.h"
-
-#include <CLI/CLI.hpp>
+#include "buoy/files.h"
+#include "buoy/study.h"
 
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <memory>
 
 namespace {
@@ -18,66 +12,27 @@ namespace {
 using namespace buoy;
 using namespace buoy::analysis;
 
-enum Flag : unsigned { layers = 1, step = 2, rule = 4, gold = 8, recall = 16, head = 32, seed = 64 };
-
-struct MetricCommand {
-    const char * name;
-    const char * help;
-    Findings (*study)(const StudyParams &);
-    unsigned flags;
-    int      paths_max; // 0: any number
-};
-
-const MetricCommand commands[] = {
-    {"absorption", "share of the attention that anchors receive, by layer", study_absorption,
-     Flag::layers | Flag::step | Flag::rule | Flag::seed, 0},
-    {"temporal", "received attention by position and step", study_temporal, Flag::layers | Flag::step | Flag::rule, 0},
-    {"floating", "how dispersed anchors are and how they move", study_floating, Flag::layers | Flag::rule | Flag::seed,
-     0},
-    {"sinks", "which tokens are sinks, what they are, and how they move", study_sinks,
-     Flag::layers | Flag::rule | Flag::seed, 0},
-    {"depth", "attention on structure against content, by layer", study_depth,
-     Flag::layers | Flag::step | Flag::gold | Flag::seed, 0},
-    {"qk", "anchors' advantage in q·k split into angle and norm; maps of one layer", study_qk,
-     Flag::layers | Flag::step | Flag::rule | Flag::head | Flag::seed, 0},
-    {"retrieval", "which heads copy from the gold span", study_retrieval, Flag::layers | Flag::gold | Flag::recall, 0},
-    {"rollout", "flow of attention between regions", study_rollout, Flag::layers | Flag::step | Flag::gold, 0},
-    {"compare", "how the patterns and anchors of two recordings differ", study_compare,
-     Flag::layers | Flag::step | Flag::rule, 2},
-};
+constexpr Name<figure::Theme> theme_names[] = {{"light", figure::Theme::light}, {"dark", figure::Theme::dark}};
 
 struct Typed {
-    StudyParams params;
-    std::string layers, rule;
-    int32_t     step = -1, head = -1;
-    bool        json = false, csv = false;
-    std::string svg, png, theme;
+    StudyParams                  params;
+    bool                         json = false, csv = false;
+    std::string                  svg, png;
+    std::optional<figure::Theme> theme;
 };
 
-StudyParams finish(const Typed & typed) {
-    StudyParams params = typed.params;
-    if (!typed.layers.empty()) {
-        params.layers = parse_index_ranges("--layers", typed.layers);
-    }
-    if (!typed.rule.empty()) {
-        params.rule = parse_rule(typed.rule);
-    }
-    if (typed.step >= 0) {
-        params.step = typed.step;
-    }
-    if (typed.head >= 0) {
-        params.head = typed.head;
-    }
-    if (!params.labels.empty() && params.labels.size() != params.paths.size()) {
-        fail("--label: ", params.labels.size(), " labels for ", params.paths.size(), " recordings");
-    }
+bool same_file(const std::string & a, const std::string & b) {
+    std::error_code not_there;
+    return a == b || std::filesystem::equivalent(a, b, not_there);
+}
+
+void check(const Typed & typed) {
     if (typed.json && typed.csv) {
         fail("--json and --csv both want standard output");
     }
     for (const std::string & figure : {typed.svg, typed.png}) {
-        for (const std::string & input : params.paths) {
-            std::error_code not_there;
-            if (!figure.empty() && std::filesystem::equivalent(figure, input, not_there)) {
+        for (const std::string & input : typed.params.paths) {
+            if (!figure.empty() && same_file(figure, input)) {
                 fail(printable(figure), ": the figure would replace a recording that it is drawn from");
             }
         }
@@ -85,107 +40,94 @@ StudyParams finish(const Typed & typed) {
             fail(printable(figure), ": a figure can't be written under a recording's name");
         }
     }
-    std::error_code not_there;
-    if (!typed.svg.empty() &&
-        (typed.svg == typed.png || std::filesystem::equivalent(typed.svg, typed.png, not_there))) {
+    if (!typed.svg.empty() && same_file(typed.svg, typed.png)) {
         fail(printable(typed.svg), ": --svg and --png name the same file");
     }
-    return params;
 }
 
-void write_file(const std::string & path, const std::string & bytes) {
-    PendingFile file(path, true);
-    file.write(bytes.data(), bytes.size());
-    file.commit();
-}
-
-void run(const MetricCommand & command, const Typed & typed) {
-    const Findings findings = command.study(finish(typed));
+int run(const Command & command, const Typed & typed) {
+    check(typed);
+    const StudyResult found = study(command.name, typed.params);
     if (!typed.svg.empty()) {
-        const std::map<std::string, figure::SvgTheme> themes = {
-            {"", figure::SvgTheme::both}, {"light", figure::SvgTheme::light}, {"dark", figure::SvgTheme::dark}};
-        write_file(typed.svg, figure::render_svg(findings.figure, themes.at(typed.theme)));
+        const figure::SvgTheme theme = !typed.theme                           ? figure::SvgTheme::both
+                                       : *typed.theme == figure::Theme::light ? figure::SvgTheme::light
+                                                                              : figure::SvgTheme::dark;
+        write_file(typed.svg, figure::render_svg(found.figure, theme), true);
     }
     if (!typed.png.empty()) {
-        write_file(typed.png, figure::render_png(findings.figure,
-                                                 typed.theme == "dark" ? figure::Theme::dark : figure::Theme::light));
+        write_file(typed.png, figure::render_png(found.figure, typed.theme.value_or(figure::Theme::light)), true);
     }
     if (typed.json) {
-        std::cout << findings.json.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+        std::cout << found.json << "\n";
     } else if (typed.csv) {
-        std::cout << to_csv(findings.data);
+        std::cout << to_csv(found.data);
     } else {
-        for (size_t i = 0; i < findings.tables.size(); i++) {
-            std::cout << (i == 0 ? "" : "\n") << to_text(findings.tables[i]);
+        for (size_t i = 0; i < found.tables.size(); i++) {
+            std::cout << (i == 0 ? "" : "\n") << to_text(found.tables[i]);
         }
     }
-    for (const std::string & note : findings.notes) {
-        std::cerr << "llama-attention: " << note << "\n";
+    for (const std::string & note : found.notes) {
+        std::cerr << "llama-attention: " << command.flags.in_flags(note) << "\n";
     }
+    return 0;
 }
 
-void add_flags(CLI::App & app, const MetricCommand & command, Typed & typed) {
-    CLI::Option * paths =
-        app.add_option("recordings", typed.params.paths, "what --attn-dump wrote")->required()->type_name("RUN.npz");
-    if (command.paths_max > 0) {
-        paths->expected(command.paths_max);
+// Those that the metric heeds.
+void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams & params) {
+    if (metric.layers) {
+        add_layers_flag(table, params.layers);
     }
-    const auto has = [&](Flag flag) { return (command.flags & flag) != 0; };
-    if (has(Flag::layers)) {
-        app.add_option("--layers,--layer", typed.layers, "layers, such as 0,4-7 or 8- (default: all recorded)")
-            ->type_name("LIST");
+    if (metric.step) {
+        table.number("--step", "N", params.step, {0, whole_max}, "the pattern as it stood after this step")
+            .with_setting("step");
     }
-    if (has(Flag::step)) {
-        app.add_option("--step", typed.step, "the pattern as it stood after this step")
-            ->type_name("N")
-            ->check(CLI::NonNegativeNumber);
+    if (metric.rule) {
+        table
+            .call(
+                "--rule", "RULE",
+                [&params](const std::string &, const std::string & text) { params.rule = parse_rule(text); },
+                "what an anchor is: auto, code, std[:EPSILON], above:AMOUNT, bos or top-k[:K]")
+            .with_setting("rule");
     }
-    if (has(Flag::rule)) {
-        app.add_option("--rule", typed.rule,
-                       "what an anchor is: auto, code, std[:EPSILON], above:AMOUNT, bos or top-k[:K]")
-            ->type_name("RULE");
+    if (metric.head) {
+        table.number("--head", "N", params.head, {0, whole_max}, "maps of this head instead of the mean of all")
+            .with_setting("head");
     }
-    if (has(Flag::head)) {
-        app.add_option("--head", typed.head, "maps of this head instead of the mean of all")
-            ->type_name("N")
-            ->check(CLI::NonNegativeNumber);
+    if (metric.gold) {
+        table.text("--gold", "NAME", params.gold, "region that holds the answer")
+            .with_default(params.gold)
+            .with_setting("gold");
     }
-    if (has(Flag::gold)) {
-        app.add_option("--gold", typed.params.gold, "region that holds the answer")
-            ->type_name("NAME")
-            ->capture_default_str();
+    if (metric.min_recall) {
+        table.number("--min-recall", "PERCENT", params.min_recall, {-1, 100},
+                     "leave out answers whose ROUGE-1 recall is not above");
     }
-    if (has(Flag::recall)) {
-        app.add_option("--min-recall", typed.params.min_recall, "leave out answers whose ROUGE-1 recall is not above")
-            ->type_name("PERCENT")
-            ->capture_default_str();
+    if (metric.seed) {
+        table.number("--seed", "N", params.seed, {0, std::numeric_limits<uint32_t>::max()},
+                     "of the resampling for confidence intervals");
     }
-    if (has(Flag::seed)) {
-        app.add_option("--seed", typed.params.seed, "of the resampling for confidence intervals")
-            ->type_name("N")
-            ->capture_default_str();
-    }
-    app.add_option("--label", typed.params.labels,
-                   "name to show instead of the model's, one for each recording; the same name groups them")
-        ->type_name("NAME")
-        ->allow_extra_args(false); // what follows is a recording
-    app.add_flag("--json", typed.json, "print everything as JSON");
-    app.add_flag("--csv", typed.csv, "print the numbers as CSV");
-    app.add_option("--svg", typed.svg, "write the figure")->type_name("FILE");
-    app.add_option("--png", typed.png, "write the figure")->type_name("FILE");
-    app.add_option("--theme", typed.theme, "light or dark; an SVG has both unless told")
-        ->check(CLI::IsMember({"light", "dark"}))
-        ->type_name("NAME");
 }
 
 } // namespace
 
-void add_metric_commands(CLI::App & app, std::function<void()> & chosen) {
-    for (const MetricCommand & command : commands) {
-        const auto typed = std::make_shared<Typed>();
-        CLI::App * sub   = app.add_subcommand(command.name, command.help)->group("Metrics");
-        add_flags(*sub, command, *typed);
-        sub->callback([&command, &chosen, typed] { chosen = [&command, typed] { run(command, *typed); }; });
+void add_metric_commands(Program & program) {
+    constexpr int any_number = 1 << 20;
+    for (const StudyMetric & metric : study_metrics()) {
+        const auto  typed   = std::make_shared<Typed>();
+        const int   n       = static_cast<int>(metric.n_recordings);
+        Command &   command = add_recording_command(program, metric.name, metric.help, typed->params.paths,
+                                                    std::max(n, 1), n > 0 ? n : any_number);
+        FlagTable & table   = command.flags;
+        add_study_flags(table, metric, typed->params);
+        table
+            .texts("--label", "NAME", typed->params.labels, 1,
+                   "name to show instead of the model's, one for each recording; the same name groups them")
+            .with_setting("labels");
+        table.toggle("--json", typed->json, true, "print everything as JSON");
+        table.toggle("--csv", typed->csv, true, "print the numbers as CSV");
+        table.text("--svg", "FILE", typed->svg, "write the figure");
+        table.text("--png", "FILE", typed->png, "write the figure");
+        table.choice("--theme", theme_names, typed->theme, "an SVG has both unless told");
+        command.run = [typed](const Command & itself) { return run(itself, *typed); };
     }
-    add_export_command(app, chosen);
 }

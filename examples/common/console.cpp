@@ -1,10 +1,8 @@
 #include "console.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-
 #include <cerrno>
 #include <cstring>
+#include <unistd.h>
 
 void print_text(const std::string & text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
@@ -12,8 +10,8 @@ void print_text(const std::string & text) {
     }
 }
 
-Console::Console(std::string program, bool verbose, const std::string & log_file)
-    : program_(std::move(program)), verbose_(verbose) {
+Console::Console(std::string program, const FlagTable & flags, bool verbose, const std::string & log_file)
+    : program_(std::move(program)), flags_(flags), verbose_(verbose) {
     if (!log_file.empty()) {
         file_.reset(std::fopen(log_file.c_str(), "w"));
         if (!file_) {
@@ -22,11 +20,13 @@ Console::Console(std::string program, bool verbose, const std::string & log_file
     }
 }
 
-void Console::log(buoy::LogLevel level, const std::string & text) const {
+void Console::log(buoy::LogLevel level, const std::string & message) const {
+    const std::string text = flags_.in_flags(message);
     const char * label = level == buoy::LogLevel::warn ? "warning: " : level == buoy::LogLevel::error ? "error: " : "";
     // an error ends the program with its own line, so what the libraries say on the way there is for the curious
     if (verbose_ || level == buoy::LogLevel::notice || level == buoy::LogLevel::warn) {
-        std::fprintf(stderr, "%s: %s%s\n", program_.c_str(), label, text.c_str());
+        const char * clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : ""; // a bar may stand there
+        std::fprintf(stderr, "%s%s: %s%s\n", clear, program_.c_str(), label, text.c_str());
     }
     if (file_) {
         std::fprintf(file_.get(), "%s%s\n", label, text.c_str());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "buoy/log.h"
+#include "flags.h"
 
 #include <cstdio>
 #include <memory>
@@ -9,12 +10,16 @@
 // Text on standard output, at once; throws buoy::Error where nobody takes it.
 void print_text(const std::string & text);
 
-// Messages: warnings and what the user asked for on stderr, everything in the log file.
+// Messages: warnings and what the user asked for on stderr, everything in the log file. The library's settings become flags.
 class Console {
 public:
-    Console(std::string program, bool verbose, const std::string & log_file);
+    Console(std::string program, const FlagTable & flags, bool verbose, const std::string & log_file = "");
 
-    void log(buoy::LogLevel level, const std::string & text) const;
+    void log(buoy::LogLevel level, const std::string & message) const;
+
+    buoy::LogCallback callback() const {
+        return [this](buoy::LogLevel level, const std::string & text) { log(level, text); };
+    }
 
     bool verbose() const { return verbose_; }
 
@@ -24,6 +29,7 @@ private:
     };
 
     std::string                       program_; // what messages begin with
+    const FlagTable &                 flags_;
     bool                              verbose_;
     std::unique_ptr<std::FILE, Close> file_;
 };

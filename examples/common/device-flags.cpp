@@ -1,6 +1,6 @@
 #include "device-flags.h"
-#include "base/fail.h"
 
+#include "buoy/bundled.h"
 #include "buoy/device.h"
 
 #include <algorithm>
@@ -10,21 +10,11 @@
 
 namespace {
 
-constexpr int32_t whole_max = std::numeric_limits<int32_t>::max();
-
-std::vector<std::string> split(const std::string & text, const char * separators) {
-    std::vector<std::string> parts;
-    for (size_t first = 0; first <= text.size();) {
-        const size_t last = std::min(text.find_first_of(separators, first), text.size());
-        parts.push_back(text.substr(first, last - first));
-        first = last + 1;
-    }
-    return parts;
-}
+constexpr buoy::Name<SplitMode> split_names[] = {{"none", SplitMode::none}, {"layer", SplitMode::layer}};
 
 void set_shares(buoy::ModelParams & model, const std::string & where, const std::string & text) {
     model.tensor_split.clear();
-    for (const std::string & part : split(text, ",/")) {
+    for (const std::string & part : split_list(where, text, ",/")) {
         const auto share = buoy::parse_number<float>(part);
         if (!share || !(*share >= 0.0f && *share < std::numeric_limits<float>::infinity())) {
             buoy::fail(where, ": ", buoy::in_quotes(part), " is not a share, expected numbers of 0 or more");
@@ -34,7 +24,7 @@ void set_shares(buoy::ModelParams & model, const std::string & where, const std:
 }
 
 void add_overrides(buoy::ModelParams & model, const std::string & where, const std::string & text) {
-    for (const std::string & part : split(text, ",")) {
+    for (const std::string & part : split_list(where, text)) {
         const size_t equals = part.rfind('=');
         if (equals == std::string::npos || equals == 0 || equals + 1 == part.size()) {
             buoy::fail(where, ": ", buoy::in_quotes(part), " is not REGEX=DEVICE");
@@ -63,43 +53,47 @@ void add_layers_flag(FlagTable & table, buoy::ModelParams & model) {
             },
             layers_help)
         .with_default("auto")
-        .with_env(layers_env);
+        .with_env(layers_env)
+        .with_setting("n_gpu_layers");
 }
 
-void add_device_flags(FlagTable & table, DeviceParams & o, buoy::ModelParams & model) {
+void add_device_flags(FlagTable & table, PlacementParams & o, buoy::ModelParams & model) {
     const auto setter = [&model](auto set) {
         return [&model, set](const std::string & where, const std::string & text) { set(model, where, text); };
     };
     table.list("-dev, --device", "NAMES", model.devices, "devices to use, comma-separated; none: the CPU only")
         .with_default("every GPU, RPC servers first")
-        .with_env("LLAMA_ARG_DEVICE");
+        .with_env("LLAMA_ARG_DEVICE")
+        .with_setting("devices");
     table
-        .choice<SplitMode>("-sm, --split-mode", {{"none", SplitMode::none}, {"layer", SplitMode::layer}}, o.split_mode,
-                           "several devices share the layers, or only one is used")
+        .choice("-sm, --split-mode", split_names, o.split_mode, "several devices share the layers, or only one is used")
         .with_default("layer, none with -mg")
         .with_env("LLAMA_ARG_SPLIT_MODE");
     table
         .number("-mg, --main-gpu", "INDEX", model.main_gpu, {0, 1e6},
                 "the only one of the devices to use, counted from 0")
         .with_default("0 with -sm none")
-        .with_env("LLAMA_ARG_MAIN_GPU");
+        .with_env("LLAMA_ARG_MAIN_GPU")
+        .with_setting("main_gpu");
     table
         .call("-ts, --tensor-split", "SHARES", setter(set_shares),
               "how the layers are shared between the devices, such as 3,1")
         .with_default("by free memory")
-        .with_env("LLAMA_ARG_TENSOR_SPLIT");
+        .with_env("LLAMA_ARG_TENSOR_SPLIT")
+        .with_setting("tensor_split");
     Flag & overrides =
         table.call("-ot, --override-tensor", "REGEX=DEVICE", setter(add_overrides),
                    "weights whose names the expression finds go to that device, whatever their layer; several "
                    "comma-separated; CPU is one");
     overrides.repeatable = true;
-    overrides.with_env("LLAMA_ARG_OVERRIDE_TENSOR");
+    overrides.with_env("LLAMA_ARG_OVERRIDE_TENSOR").with_setting("overrides");
     table.toggle("-cmoe, --cpu-moe", o.cpu_moe, true, "the experts of all layers stay on the CPU")
         .with_env("LLAMA_ARG_CPU_MOE");
     table
         .number("-ncmoe, --n-cpu-moe", "N", model.n_cpu_moe, {0, whole_max},
                 "the experts of the first N layers stay on the CPU")
-        .with_env("LLAMA_ARG_N_CPU_MOE");
+        .with_env("LLAMA_ARG_N_CPU_MOE")
+        .with_setting("n_cpu_moe");
     table
         .list("--rpc", "SERVERS", o.rpc,
               "RPC servers, host:port, comma-separated: llama-rpc-server on machines you trust")
@@ -107,7 +101,7 @@ void add_device_flags(FlagTable & table, DeviceParams & o, buoy::ModelParams & m
     table.toggle("--list-devices", o.list_devices, true, "list the devices and exit");
 }
 
-void settle_devices(const DeviceParams & o, buoy::ModelParams & model) {
+void settle_devices(const PlacementParams & o, buoy::ModelParams & model) {
     if (o.cpu_moe) {
         model.n_cpu_moe = whole_max;
     }
@@ -118,12 +112,9 @@ void settle_devices(const DeviceParams & o, buoy::ModelParams & model) {
     }
 }
 
-void settle_arithmetic(const buoy::ContextParams & context) {
-    if (context.flash == buoy::FlashAttention::off) { // ggml's Vulkan backend has no other switches
-        for (const char * name : {"GGML_VK_DISABLE_F16", "GGML_VK_DISABLE_COOPMAT", "GGML_VK_DISABLE_COOPMAT2"}) {
-            setenv(name, "1", 0);
-        }
-    }
+std::string resolve_model(const std::string & name_or_path) {
+    const char * directory = std::getenv("BUOY_MODELS");
+    return buoy::find_model(name_or_path, directory != nullptr ? directory : "");
 }
 
 void print_devices() {

@@ -10,7 +10,7 @@
 enum class SplitMode { none, layer };
 
 // Which devices a model goes to, as llama.cpp's flags say it.
-struct DeviceParams {
+struct PlacementParams {
     std::vector<std::string> rpc;
     std::optional<SplitMode> split_mode;
     bool                     cpu_moe      = false;
@@ -29,13 +29,13 @@ int32_t parse_layers(const std::string & where, const std::string & text);
 void add_layers_flag(FlagTable & table, buoy::ModelParams & model);
 
 // All others.
-void add_device_flags(FlagTable & table, DeviceParams & o, buoy::ModelParams & model);
+void add_device_flags(FlagTable & table, PlacementParams & o, buoy::ModelParams & model);
 
 // What of the model's parameters several flags decide together.
-void settle_devices(const DeviceParams & o, buoy::ModelParams & model);
+void settle_devices(const PlacementParams & o, buoy::ModelParams & model);
 
-// Lets devices that are opened later compute in F32 where the exact path is asked for (-fa off).
-void settle_arithmetic(const buoy::ContextParams & context);
+// The file of a bundled model, for which BUOY_MODELS may name a directory; anything else as it is.
+std::string resolve_model(const std::string & name_or_path);
 
 // For --list-devices.
 void print_devices();

@@ -1,5 +1,4 @@
 #include "flags.h"
-#include "base/fail.h"
 
 #include <CLI/CLI.hpp>
 
@@ -10,19 +9,8 @@
 
 namespace {
 
-std::vector<std::string> split(const std::string & text, char separator) {
-    std::vector<std::string> parts;
-    size_t                   first = 0;
-    while (first <= text.size()) {
-        const size_t last = std::min(text.find(separator, first), text.size());
-        parts.push_back(text.substr(first, last - first));
-        first = last + 1;
-    }
-    return parts;
-}
-
 std::vector<std::string> names_of(const Flag & flag) {
-    std::vector<std::string> names = split(flag.names, ',');
+    std::vector<std::string> names = buoy::split(flag.names);
     for (std::string & name : names) {
         name.erase(0, name.find_first_not_of(' '));
     }
@@ -60,7 +48,7 @@ std::string help_text(const Flag & flag) {
 std::string wrapped(const std::string & text, size_t column, size_t width) {
     std::string out;
     size_t      at = column;
-    for (const std::string & word : split(text, ' ')) {
+    for (const std::string & word : buoy::split(text, " ")) {
         if (at + word.size() > width && at > column) {
             out.back() = '\n';
             out += std::string(column, ' ');
@@ -83,6 +71,14 @@ std::string escaped_for_table(const std::string & text) {
 }
 
 } // namespace
+
+std::vector<std::string> split_list(const std::string & where, const std::string & text, const char * separators) {
+    std::vector<std::string> parts = buoy::split(text, separators);
+    if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+        buoy::fail(where, ": ", buoy::in_quotes(text), " has an empty part");
+    }
+    return parts;
+}
 
 std::string Range::text() const {
     return buoy::concat(std::setprecision(12), above ? "above " : "from ", low, above ? " and up to " : " to ", high);
@@ -116,12 +112,7 @@ Flag & FlagTable::texts(const std::string & names, const std::string & value, st
 Flag & FlagTable::list(const std::string & names, const std::string & value, std::vector<std::string> & target,
                        const std::string & help) {
     Flag & flag = add(names, value, help);
-    flag.set    = [&target](const std::string & where, const std::string & given) {
-        target = split(given, ',');
-        if (std::find(target.begin(), target.end(), "") != target.end()) {
-            buoy::fail(where, ": ", buoy::in_quotes(given), " has an empty entry");
-        }
-    };
+    flag.set = [&target](const std::string & where, const std::string & given) { target = split_list(where, given); };
     return flag;
 }
 
@@ -145,14 +136,19 @@ Flag & FlagTable::call(const std::string & names, const std::string & value, Fla
     return flag;
 }
 
-std::vector<std::string> FlagTable::parse(const std::string & program, const std::vector<std::string> & args) const {
-    CLI::App                           app("", program);
+FlagTable::Asked FlagTable::parse(const std::vector<std::string> & args, std::vector<std::string> & given) const {
+    CLI::App                           app;
     std::map<std::string, std::string> words; // one-dash names of several letters → what CLI11 knows them as
-    std::vector<bool>                  given(flags_.size());
-    app.set_help_flag("");
+    std::vector<bool>                  is_given(flags_.size());
+    app.set_help_flag("-h,--help");
+    app.set_help_all_flag("--help-markdown");
+    app.set_version_flag("--version", "");
     for (size_t i = 0; i < flags_.size(); i++) {
         const Flag & flag = flags_[i];
-        std::string  names;
+        if (!flag.set) {
+            continue;
+        }
+        std::string names;
         for (const std::string & name : names_of(flag)) {
             if (is_one_dash_word(name)) {
                 words[name] = long_name(flag);
@@ -160,26 +156,26 @@ std::vector<std::string> FlagTable::parse(const std::string & program, const std
                 names += (names.empty() ? "" : ",") + name;
             }
         }
-        const CLI::callback_t take = [&flag, &given, i](const CLI::results_t & results) {
+        const CLI::callback_t take = [&flag, &is_given, i](const CLI::results_t & results) {
             for (const std::string & text : results) {
                 flag.set(long_name(flag), text);
             }
-            given[i] = true;
+            is_given[i] = true;
             return true;
         };
         if (flag.value.empty()) {
             app.add_flag(names)
                 ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
                 ->trigger_on_parse() // in the order given, so that of two opposites the last one counts
-                ->each([&flag, &given, i](const std::string & text) {
+                ->each([&flag, &is_given, i](const std::string & text) {
                     flag.set(long_name(flag), text);
-                    given[i] = true;
+                    is_given[i] = true;
                 });
             continue;
         }
-        CLI::Option * option = app.add_option(names, take)->type_name(flag.value);
+        CLI::Option * option = app.add_option(names, take)->type_name(flag.value)->required(flag.required);
         if (flag.n_values_max > 1) {
-            option->expected(1, flag.n_values_max)->allow_extra_args(option->get_positional());
+            option->expected(flag.n_values_min, flag.n_values_max)->allow_extra_args(option->get_positional());
         }
         option->multi_option_policy(flag.repeatable ? CLI::MultiOptionPolicy::TakeAll
                                                     : CLI::MultiOptionPolicy::TakeLast);
@@ -195,17 +191,22 @@ std::vector<std::string> FlagTable::parse(const std::string & program, const std
     std::reverse(reversed.begin(), reversed.end());
     try {
         app.parse(reversed);
+    } catch (const CLI::CallForHelp &) {
+        return Asked::help;
+    } catch (const CLI::CallForAllHelp &) {
+        return Asked::markdown;
+    } catch (const CLI::CallForVersion &) {
+        return Asked::version;
     } catch (const CLI::ParseError & error) {
         buoy::fail(one_line(error.what()), " (--help lists the flags)");
     }
-    read_environment(given);
-    std::vector<std::string> names;
+    read_environment(is_given);
     for (size_t i = 0; i < flags_.size(); i++) {
-        if (given[i]) {
-            names.push_back(long_name(flags_[i]));
+        if (is_given[i]) {
+            given.push_back(long_name(flags_[i]));
         }
     }
-    return names;
+    return Asked::run;
 }
 
 void FlagTable::read_environment(std::vector<bool> & given) const {
@@ -216,6 +217,29 @@ void FlagTable::read_environment(std::vector<bool> & given) const {
             given[i] = true;
         }
     }
+}
+
+void FlagTable::add_common() {
+    add("--version", "", "print the version and exit");
+    add("-h, --help", "", "print this and exit");
+}
+
+std::string FlagTable::in_flags(const std::string & message) const {
+    std::string out;
+    for (size_t at = 0; at < message.size();) {
+        const size_t open  = std::min(message.find('`', at), message.size());
+        const size_t close = message.find('`', open + 1);
+        out += message.substr(at, open - at);
+        if (open == message.size() || close == std::string::npos) {
+            return out + message.substr(open);
+        }
+        const std::string name  = message.substr(open + 1, close - open - 1);
+        const auto        known = elsewhere_.find(name);
+        const auto flag = std::find_if(flags_.begin(), flags_.end(), [&](const Flag & f) { return f.setting == name; });
+        out += flag != flags_.end() ? names_of(*flag)[0] : known != elsewhere_.end() ? known->second : name;
+        at = close + 1;
+    }
+    return out;
 }
 
 std::string FlagTable::help() const {

@@ -1,12 +1,14 @@
 #pragma once
 
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
-#include "buoy/error.h"
+#include "buoy/message.h"
+#include "buoy/names.h"
+#include "buoy/parse.h"
 
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -19,18 +21,31 @@ struct Flag {
     using Setter = std::function<void(const std::string & where, const std::string & text)>;
 
     std::string group;
-    std::string names;   // "-ngl, --gpu-layers": shown as they are
+    std::string names;   // "-ngl, --gpu-layers": shown as they are; without dashes: an argument by its place
     std::string value;   // what stands for the value; empty: a switch
     std::string env;     // environment variable, read where the command line does not set the flag
     std::string initial; // the default as text; empty: none to tell
+    std::string setting; // what the library calls it
     std::string help;
-    Setter      set;
-    int         n_values_max = 1; // after one mention of the flag
+    Setter      set;              // none: the parser's own, --help
+    int         n_values_min = 1; // after one mention of the flag
+    int         n_values_max = 1;
     bool        repeatable   = false;
+    bool        required     = false;
 
     Flag & with_env(const std::string & name) { return env = name, *this; }
     Flag & with_default(const std::string & text) { return initial = text, *this; }
+    Flag & with_setting(const std::string & name) { return setting = name, *this; }
+    Flag & is_required() { return required = true, *this; }
 };
+
+// Threads that a program can be told to use.
+constexpr int32_t threads_max = 512;
+
+constexpr int32_t whole_max = std::numeric_limits<int32_t>::max();
+
+// The parts of a comma-separated list; throws buoy::Error where one is empty.
+std::vector<std::string> split_list(const std::string & where, const std::string & text, const char * separators = ",");
 
 struct Range {
     double low;
@@ -69,17 +84,17 @@ public:
     }
 
     // Target is T or an optional one.
-    template <typename T, typename Target>
-    Flag & choice(const std::string & names, const std::vector<std::pair<std::string, T>> & known, Target & target,
+    template <typename T, size_t N, typename Target>
+    Flag & choice(const std::string & names, const buoy::Name<T> (&known)[N], Target & target,
                   const std::string & help) {
         std::string list, initial;
         for (const auto & [name, value] : known) {
-            list += (list.empty() ? "" : "|") + name;
+            list += (list.empty() ? "" : "|") + std::string(name);
             initial = value == target ? name : initial;
         }
         Flag & flag  = add(names, list, help);
         flag.initial = initial;
-        flag.set     = [&target, known, list](const std::string & where, const std::string & text) {
+        flag.set     = [&target, &known, list](const std::string & where, const std::string & text) {
             for (const auto & [name, value] : known) {
                 if (text == name) {
                     target = value;
@@ -91,12 +106,24 @@ public:
         return flag;
     }
 
-    // Sets what the arguments and then the environment say, and returns the flags that were set by their long names; throws
+    // What the library calls a setting that another program's flag sets.
+    void elsewhere(const std::string & setting, const std::string & flag) { elsewhere_[setting] = flag; }
+
+    // What the arguments ask for.
+    enum class Asked { run, help, version, markdown };
+
+    // Sets what the arguments and then the environment say; `given` gets the long names of the flags that were set. Throws
     // buoy::Error.
-    std::vector<std::string> parse(const std::string & program, const std::vector<std::string> & args) const;
+    Asked parse(const std::vector<std::string> & args, std::vector<std::string> & given) const;
+
+    // The rows of what every command knows; after all others.
+    void add_common();
 
     std::string help() const;     // 100 columns
     std::string markdown() const; // a table per group
+
+    // A message of the library, which has its settings in backticks, with the flags instead.
+    std::string in_flags(const std::string & message) const;
 
 private:
     template <typename T> struct Plain { using type = T; };
@@ -115,6 +142,7 @@ private:
         return *number;
     }
 
-    std::string      group_;
-    std::deque<Flag> flags_; // references to flags stay valid while others are added
+    std::string                        group_;
+    std::deque<Flag>                   flags_; // references to flags stay valid while others are added
+    std::map<std::string, std::string> elsewhere_;
 };

@@ -1,9 +1,8 @@
 #include "interrupt.h"
 
-#include "io/size-limit.h"
-
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <unistd.h>
 
@@ -14,7 +13,7 @@ volatile std::sig_atomic_t n_signals     = 0;
 volatile std::sig_atomic_t term_seen     = 0;
 volatile std::sig_atomic_t cursor_hidden = 0;
 
-const char * program = ""; // with a colon, for messages
+char program[64] = ""; // with a colon, for messages
 
 void write_text(const char * text) {
     const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
@@ -54,13 +53,14 @@ void handle(int signal, void (*handler)(int)) {
 
 } // namespace
 
-void install_signal_handlers(const char * name_and_colon) {
-    program = name_and_colon;
+void install_signal_handlers(const std::string & name, bool asked) {
+    std::snprintf(program, sizeof(program), "%s: ", name.c_str());
+    n_signals = asked ? 0 : 1;
     handle(SIGINT, on_interrupt);
     handle(SIGTERM, on_interrupt);
     handle(SIGBUS, on_bus_error);
     handle(SIGPIPE, SIG_IGN);
-    buoy::ignore_size_limit_signal();
+    handle(SIGXFSZ, SIG_IGN); // where a limit on file sizes is met, writing fails and says so
 }
 
 bool interrupted() { return n_signals != 0; }

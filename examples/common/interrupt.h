@@ -1,8 +1,10 @@
 #pragma once
 
-// Ctrl-C and SIGTERM: the first one is a wish to end that the program sees here, the second one ends it at once with 130.
-// name_and_colon: "program: ", what messages begin with.
-void install_signal_handlers(const char * name_and_colon);
+#include <string>
+
+// Ctrl-C and SIGTERM: where the program asks, the first one is a wish to end that it sees here, and the second one ends it at once
+// with 130; else the first one does. name: of the program, for messages.
+void install_signal_handlers(const std::string & name, bool asked);
 
 bool interrupted();
 bool terminated(); // by SIGTERM, which means the whole program also in a chat

@@ -5,16 +5,34 @@
 #include <unistd.h>
 #include <utility>
 
-Progress::Progress(std::string title) : title_(std::move(title)), visible_(isatty(STDERR_FILENO) != 0) {}
+Progress::Progress(std::string title, ProgressUnit unit, std::string program)
+    : title_(std::move(title)), unit_(unit), program_(std::move(program)), terminal_(isatty(STDERR_FILENO) != 0) {}
 
-Progress::~Progress() {
-    if (drawn_) {
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
+    if (drawn_ && terminal_) {
         std::fputs("\r\033[K", stderr);
+        std::fflush(stderr);
     }
+    drawn_ = false;
 }
 
 bool Progress::is_due(bool complete) const {
-    return visible_ && (complete || std::chrono::steady_clock::now() - last_ >= std::chrono::milliseconds(50));
+    if (terminal_) {
+        return complete || !drawn_ || Clock::now() - last_ >= std::chrono::milliseconds(50);
+    }
+    return !program_.empty() && (complete || Clock::now() - last_ >= std::chrono::seconds(30));
+}
+
+std::string Progress::rate_text(int64_t n_new, int64_t n_left) const {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const double rate    = seconds > 0 ? static_cast<double>(n_new) / seconds : 0;
+    const auto   left    = static_cast<long long>(rate > 0 ? static_cast<double>(n_left) / rate + 0.5 : 0);
+    char         text[100];
+    std::snprintf(text, sizeof(text), " %s, %.*f %s/s, %lld:%02lld:%02lld left", unit_.name, unit_.size > 1 ? 0 : 2,
+                  rate / static_cast<double>(unit_.size), unit_.name, left / 3600, left / 60 % 60, left % 60);
+    return text;
 }
 
 void Progress::draw(double share, const std::string & text) {
@@ -22,16 +40,21 @@ void Progress::draw(double share, const std::string & text) {
     const int         filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * width);
     const std::string bar =
         std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(width - filled), '.');
-    std::fprintf(stderr, "\r\033[K%s [%s] %s", title_.c_str(), bar.c_str(), text.c_str());
+    if (terminal_) {
+        std::fprintf(stderr, "\r\033[K%s [%s] %s", title_.c_str(), bar.c_str(), text.c_str());
+    } else {
+        std::fprintf(stderr, "%s: %s: %s\n", program_.c_str(), title_.c_str(), text.c_str());
+    }
     std::fflush(stderr);
-    last_  = std::chrono::steady_clock::now();
+    last_  = Clock::now();
     drawn_ = true;
 }
 
-void Progress::update(int64_t done, int64_t total) {
-    if (is_due(done >= total)) {
-        draw(total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0.0,
-             std::to_string(done) + "/" + std::to_string(total));
+void Progress::update(int64_t n_done, int64_t n_all, int64_t n_before) {
+    if (is_due(n_done >= n_all)) {
+        const std::string count = std::to_string(n_done / unit_.size) + "/" + std::to_string(n_all / unit_.size);
+        draw(n_all > 0 ? static_cast<double>(n_done) / static_cast<double>(n_all) : 0.0,
+             count + (*unit_.name == '\0' ? "" : rate_text(n_done - n_before, n_all - n_done)));
     }
 }
 

@@ -4,21 +4,41 @@
 #include <cstdint>
 #include <string>
 
-// A bar on stderr, only where somebody can see it. Clears itself when done.
+// What is counted. Without a name, how fast it goes is not told.
+struct ProgressUnit {
+    const char * name = ""; // "MB"
+    int64_t      size = 1;  // 1000000
+};
+
+// How far something is: a bar on stderr that is drawn over on a terminal and clears itself when done. Elsewhere nothing; or, with the
+// program's name for a run of hours, a line every half minute.
 class Progress {
 public:
-    explicit Progress(std::string title);
+    explicit Progress(std::string title, ProgressUnit unit = {}, std::string program = "");
     ~Progress();
+    Progress(const Progress &)             = delete;
+    Progress & operator=(const Progress &) = delete;
 
-    void update(int64_t done, int64_t total);
+    // n_before: of those done, what an earlier run did
+    void update(int64_t n_done, int64_t n_all, int64_t n_before = 0);
     void update(float share); // 0 to 1
 
-private:
-    bool is_due(bool complete) const;
-    void draw(double share, const std::string & text);
+    void clear();
 
-    std::string                           title_;
-    bool                                  visible_;
-    bool                                  drawn_ = false;
-    std::chrono::steady_clock::time_point last_{};
+    void set_title(const std::string & title) { title_ = title; }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    bool        is_due(bool complete) const;
+    std::string rate_text(int64_t n_new, int64_t n_left) const;
+    void        draw(double share, const std::string & text);
+
+    std::string       title_;
+    ProgressUnit      unit_;
+    std::string       program_;
+    bool              terminal_;
+    bool              drawn_ = false;
+    Clock::time_point begin_ = Clock::now();
+    Clock::time_point last_  = begin_;
 };

@@ -1,16 +1,13 @@
 #include "run-flags.h"
-#include "base/fail.h"
 
-#include "decode/frequency-table.h"
+#include "buoy/device.h"
+#include "buoy/frequency-table.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 
 namespace {
-
-constexpr double whole_max = std::numeric_limits<int32_t>::max();
 
 // Other spellings of a flag's values, llama.cpp's, which the help need not list.
 template <typename T>
@@ -66,7 +63,8 @@ void add_sampling_flags(FlagTable & table, RunParams & o) {
     table
         .number("-n, --n-predict, --predict", "N", g.n_predict, {-1, whole_max},
                 "tokens to generate after the prompt; -1: as many as fit into the context")
-        .with_env("LLAMA_ARG_N_PREDICT");
+        .with_env("LLAMA_ARG_N_PREDICT")
+        .with_setting("n_predict");
     table.number("-s, --seed", "N", o.seed, {-1, 9e18}, "seed of the random numbers; -1 draws one and tells it")
         .with_env("LLAMA_ARG_SEED");
     table.number("--temp, --temperature", "T", g.temperature, {0, 1000}, "temperature; 0 takes the most likely token")
@@ -121,13 +119,9 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
     table.number("--diffusion-pc-alpha", "F", g.pc_alpha, {0, 1e6}, "largest score that pc gives");
     table.number("--diffusion-eb-gamma", "F", g.eb_gamma, {0, 1e6}, "entropy that eb allows in one step, in nats");
     table
-        .choice<buoy::DiffusionCache>("--diffusion-cache",
-                                      {{"none", buoy::DiffusionCache::none},
-                                       {"prefix", buoy::DiffusionCache::prefix},
-                                       {"dual", buoy::DiffusionCache::dual}},
-                                      g.cache,
-                                      "keys and values reused between steps: none, those before the block, or all but "
-                                      "the block's; exact before blocks of block-causal models")
+        .choice("--diffusion-cache", buoy::cache_names, g.cache,
+                "keys and values reused between steps: none, those before the block, or all but "
+                "the block's; exact before blocks of block-causal models")
         .with_default("prefix for block-causal models, else none");
     table
         .number("--diffusion-cache-refresh", "N", g.cache_refresh, {1, whole_max},
@@ -144,24 +138,21 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
 }
 
 void add_compute_flags(FlagTable & table, RunParams & o, const std::string & context_default) {
-    using buoy::FlashAttention, buoy::KvType, buoy::Unpack;
-    const std::vector<std::pair<std::string, KvType>> kv = {
-        {"f32", KvType::f32}, {"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
+    using buoy::FlashAttention;
     table.group("Compute");
-    Flag & threads = table.number("-t, --threads", "N", o.context.n_threads, {1, 512}, "threads; -1: one per core");
+    Flag & threads =
+        table.number("-t, --threads", "N", o.context.n_threads, {1, threads_max}, "threads; -1: one per core");
     threads.with_default("one per core").with_env("LLAMA_ARG_THREADS");
     also_takes(threads, o.context.n_threads, {{"-1", 0}});
     Flag & context = table.number("-c, --ctx-size", "N", o.context.n_ctx, {1, whole_max},
                                   "context length in tokens; 0: what the model was trained for");
-    context.with_default(context_default).with_env("LLAMA_ARG_CTX_SIZE");
+    context.with_default(context_default).with_env("LLAMA_ARG_CTX_SIZE").with_setting("n_ctx");
     also_takes(context, o.context.n_ctx, {{"0", -1}});
     add_layers_flag(table, o.model);
     add_device_flags(table, o, o.model);
-    Flag & flash = table.choice<FlashAttention>(
-        "-fa, --flash-attn",
-        {{"on", FlashAttention::on}, {"off", FlashAttention::off}, {"auto", FlashAttention::automatic}},
-        o.context.flash, "flash attention; off is exact, on Vulkan by products in F32 instead of F16");
-    flash.with_env("LLAMA_ARG_FLASH_ATTN");
+    Flag & flash = table.choice("-fa, --flash-attn", buoy::flash_names, o.context.flash,
+                                "flash attention; off is exact, on Vulkan by products in F32 instead of F16");
+    flash.with_env("LLAMA_ARG_FLASH_ATTN").with_setting("flash");
     also_takes(flash, o.context.flash,
                {{"1", FlashAttention::on},
                 {"true", FlashAttention::on},
@@ -170,15 +161,16 @@ void add_compute_flags(FlagTable & table, RunParams & o, const std::string & con
                 {"false", FlashAttention::off},
                 {"disabled", FlashAttention::off},
                 {"-1", FlashAttention::automatic}});
-    table.choice<KvType>("-ctk, --cache-type-k", kv, o.context.type_k, "type of stored keys")
+    table.choice("-ctk, --cache-type-k", buoy::kv_type_names, o.context.type_k, "type of stored keys")
         .with_env("LLAMA_ARG_CACHE_TYPE_K");
-    table.choice<KvType>("-ctv, --cache-type-v", kv, o.context.type_v, "type of stored values")
+    table.choice("-ctv, --cache-type-v", buoy::kv_type_names, o.context.type_v, "type of stored values")
         .with_env("LLAMA_ARG_CACHE_TYPE_V");
-    table.choice<Unpack>("--unpack", {{"off", Unpack::off}, {"f16", Unpack::f16}, {"auto", Unpack::automatic}},
-                         o.model.unpack,
-                         "dequantise the weights at load: more memory, activations keep 16 bits; auto: for a diffusion "
-                         "model on a CPU whose types have no kernel of ours, if that takes at most half of the free "
-                         "memory");
+    table
+        .choice("--unpack", buoy::unpack_names, o.model.unpack,
+                "dequantise the weights at load: more memory, activations keep 16 bits; auto: for a diffusion "
+                "model on a CPU whose types have no kernel of ours, if that takes at most half of the free "
+                "memory")
+        .with_setting("unpack");
     table.toggle("--no-mmap", o.model.use_mmap, false, "copy the weights instead of mapping the file")
         .with_env("LLAMA_ARG_NO_MMAP");
     table.toggle("-nr, --no-repack", o.model.use_repack, false, "keep the file's weight layout on the CPU")
@@ -187,7 +179,7 @@ void add_compute_flags(FlagTable & table, RunParams & o, const std::string & con
 
 void settle(RunParams & o) {
     settle_devices(o, o.model);
-    settle_arithmetic(o.context);
+    buoy::prepare_devices({.exact = o.context.flash == buoy::FlashAttention::off});
     o.model.n_threads = o.context.n_threads;
     o.generate.seed   = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
     if (!o.pc_table.empty()) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 // What every program that generates can be told.
-struct RunParams : DeviceParams {
+struct RunParams : PlacementParams {
     RunParams() { model.unpack = buoy::Unpack::automatic; }
 
     std::string          model_path;

@@ -1,8 +1,6 @@
-#include "base/fail.h"
 #include "measure.h"
 
-#include "base/printable.h"
-#include "buoy/error.h"
+#include "buoy/message.h"
 
 #include <nlohmann/json.hpp>
 

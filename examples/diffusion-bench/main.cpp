@@ -1,28 +1,23 @@
-#include "arch/random-model.h"
 #include "buoy/device.h"
-#include "io/size-limit.h"
+#include "buoy/random-model.h"
 #include "measure.h"
 #include "params.h"
-#include "run-main.h"
+#include "program.h"
 #include "table.h"
 
-#include <csignal>
+#include <memory>
 
 namespace {
 
-void run(int argc, char ** argv) {
-    BenchParams params;
-    if (!parse_params(argc, argv, params)) {
-        return;
-    }
+int run(const BenchParams & params) {
     if (!params.model_spec.empty()) {
         buoy::write_random_model(buoy::parse_random_model(params.model_spec), params.model_path, params.force);
-        return;
+        return 0;
     }
     if (params.list_devices) {
         buoy::add_rpc_servers(params.rpc);
         print_devices();
-        return;
+        return 0;
     }
     const MeasureParams measured = {params.repetitions, params.warmup, params.profile};
     Table               table(params);
@@ -32,15 +27,21 @@ void run(int argc, char ** argv) {
     if (params.growth) {
         table.finish_growth();
     }
+    return 0;
 }
 
 } // namespace
 
 int main(int argc, char ** argv) {
-    buoy::ignore_size_limit_signal();
-    std::signal(SIGPIPE, SIG_IGN);
-    return run_main("llama-diffusion-bench", [&] {
-        run(argc, argv);
-        return 0;
-    });
+    Program    program("llama-diffusion-bench",
+                       "Measures how fast models generate, as one table. Every list of values is swept.",
+                       Program::Interrupt::at_once);
+    const auto params = std::make_shared<BenchParams>();
+    Command &  bench  = program.add("", "measure");
+    add_flags(bench.flags, *params);
+    bench.run = [params](const Command &) {
+        settle(*params);
+        return run(*params);
+    };
+    return program.main(argc, argv);
 }

@@ -1,7 +1,6 @@
 #include "measure.h"
 
 #include "buoy/device.h"
-#include "device-flags.h"
 #include "record.h"
 
 #include <algorithm>
@@ -184,7 +183,7 @@ Measurement measure(const Case & one, const MeasureParams & params) {
 
     buoy::ModelParams model = one.model;
     model.n_threads         = one.context.n_threads;
-    settle_arithmetic(one.context);
+    buoy::prepare_devices({.exact = one.context.flash == buoy::FlashAttention::off});
     buoy::add_rpc_servers(one.rpc);
     const auto                           start   = Clock::now();
     const std::unique_ptr<buoy::Context> context = buoy::load_context(one.model_path, model, context_params);

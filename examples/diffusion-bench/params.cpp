@@ -1,50 +1,12 @@
 #include "params.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-#include "buoy/version.h"
-
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 namespace {
 
-constexpr const char * name = "llama-diffusion-bench";
-
 const std::map<std::string, OutputFormat> format_names = {
     {"md", OutputFormat::md}, {"csv", OutputFormat::csv}, {"json", OutputFormat::json}, {"jsonl", OutputFormat::jsonl}};
-
-struct Typed {
-    std::vector<std::string> lists; // one for each of parameters()
-    std::string              output;
-    bool                     help    = false;
-    bool                     version = false;
-};
-
-void add_flags(FlagTable & table, BenchParams & o, buoy::ModelParams & model, Typed & typed) {
-    typed.lists.resize(parameters().size());
-    table.group("Swept (comma-separated lists)");
-    for (size_t i = 0; i < parameters().size(); i++) {
-        const Parameter & p = parameters()[i];
-        table.text(p.flags, p.type, typed.lists[i], p.help).with_default(p.values).with_env(p.env);
-    }
-    table.group("Devices");
-    add_device_flags(table, o, model);
-    table.group("Measuring");
-    table.number("-r, --repetitions", "N", o.repetitions, {1, 1000}, "repetitions of each row");
-    table.toggle("--no-warmup", o.warmup, false, "without a first pass that is not counted");
-    table.toggle("--profile", o.profile, true, "how a denoising step's time splits into passes and sampling");
-    table.toggle("--growth", o.growth, true, "--forward 512,2048,4096 --rows 32 --cache dual, with memory by part");
-    table.group("Other");
-    table.text("-o, --output", "FORMAT|FILE", typed.output,
-               "md (default), csv, json or jsonl; with --make-model the file to write");
-    table.text("--make-model", "SPEC", o.model_spec,
-               "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0");
-    table.toggle("--force", o.force, true, "replace the file --make-model writes");
-    table.toggle("-h, --help", typed.help, true, "this list");
-    table.toggle("--version", typed.version, true, "the program's version");
-}
 
 std::string flag_of(const Parameter & p) {
     const std::string flags = p.flags;
@@ -78,58 +40,63 @@ std::vector<std::vector<std::string>> fill_lists(const BenchParams & o, std::vec
     return values;
 }
 
-void finish(BenchParams & o, const buoy::ModelParams & model, const Typed & typed) {
+} // namespace
+
+void add_flags(FlagTable & table, BenchParams & o) {
+    o.lists.resize(parameters().size());
+    table.group("Swept (comma-separated lists)");
+    for (size_t i = 0; i < parameters().size(); i++) {
+        const Parameter & p = parameters()[i];
+        table.text(p.flags, p.type, o.lists[i], p.help).with_default(p.values).with_env(p.env).with_setting(p.setting);
+    }
+    table.group("Devices");
+    add_device_flags(table, o, o.model);
+    table.group("Measuring");
+    table.number("-r, --repetitions", "N", o.repetitions, {1, 1000}, "repetitions of each row");
+    table.toggle("--no-warmup", o.warmup, false, "without a first pass that is not counted");
+    table.toggle("--profile", o.profile, true, "how a denoising step's time splits into passes and sampling");
+    table.toggle("--growth", o.growth, true, "--forward 512,2048,4096 --rows 32 --cache dual, with memory by part");
+    table.group("Other");
+    table.text("-o, --output", "FORMAT|FILE", o.output,
+               "md (default), csv, json or jsonl; with --make-model the file to write");
+    table.text("--make-model", "SPEC", o.model_spec,
+               "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0");
+    table.toggle("--force", o.force, true, "replace the file --make-model writes").with_setting("force");
+}
+
+void settle(BenchParams & o) {
+    if (o.list_devices) {
+        return;
+    }
+    settle_devices(o, o.model);
     if (!o.model_spec.empty()) {
         const bool swept =
-            std::any_of(typed.lists.begin(), typed.lists.end(), [](const std::string & list) { return !list.empty(); });
+            std::any_of(o.lists.begin(), o.lists.end(), [](const std::string & list) { return !list.empty(); });
         if (swept || o.profile || o.growth) {
             buoy::fail("--make-model writes a model and measures nothing: it goes with -o FILE and --force only");
         }
-        if (typed.output.empty()) {
+        if (o.output.empty()) {
             buoy::fail("--make-model needs -o FILE.gguf");
         }
-        o.model_path = typed.output;
+        o.model_path = o.output;
         return;
     }
-    if (!typed.output.empty()) {
-        const auto format = format_names.find(typed.output);
+    if (!o.output.empty()) {
+        const auto format = format_names.find(o.output);
         if (format == format_names.end()) {
-            buoy::fail("-o: ", buoy::in_quotes(typed.output), " is unknown, expected md, csv, json or jsonl");
+            buoy::fail("-o: ", buoy::in_quotes(o.output), " is unknown, expected md, csv, json or jsonl");
         }
         o.format = format->second;
     }
-    if (typed.lists[parameter_index("model")].empty()) {
+    if (o.lists[parameter_index("model")].empty()) {
         buoy::fail(
             "no model given: -m FILE.gguf, or --make-model SPEC -o FILE.gguf makes one (--help lists the flags)");
     }
     Case first;
     first.rpc   = o.rpc;
-    first.model = model;
-    o.cases     = expand(fill_lists(o, typed.lists), first);
+    first.model = o.model;
+    o.cases     = expand(fill_lists(o, o.lists), first);
     if (o.profile && o.cases.front().forward_tokens > 0) {
         buoy::fail("--profile splits the steps of a generation, --forward and --growth have none");
     }
-}
-
-} // namespace
-
-bool parse_params(int argc, char ** argv, BenchParams & params) {
-    FlagTable         table;
-    buoy::ModelParams model;
-    Typed             typed;
-    add_flags(table, params, model, typed);
-    table.parse(name, {argv + std::min(argc, 1), argv + argc});
-    if (typed.help || typed.version) {
-        std::printf("%s %s\n", name, buoy::version());
-        if (typed.help) {
-            std::printf("measures how fast models generate, as one table; every list of values is swept\n%s",
-                        table.help().c_str());
-        }
-        return false;
-    }
-    if (!params.list_devices) {
-        settle_devices(params, model);
-        finish(params, model, typed);
-    }
-    return true;
 }

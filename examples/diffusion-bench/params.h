@@ -8,7 +8,11 @@
 
 enum class OutputFormat { md, csv, json, jsonl };
 
-struct BenchParams : DeviceParams {
+struct BenchParams : PlacementParams {
+    buoy::ModelParams        model;
+    std::vector<std::string> lists;  // of values, one for each of parameters()
+    std::string              output; // format or file, as typed
+
     std::string model_spec; // not empty: write a random model to model_path and be done
     std::string model_path;
     bool        force = false;
@@ -21,5 +25,7 @@ struct BenchParams : DeviceParams {
     bool              growth      = false;
 };
 
-// Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.
-bool parse_params(int argc, char ** argv, BenchParams & params);
+void add_flags(FlagTable & table, BenchParams & params);
+
+// What several flags decide together; throws buoy::Error where they contradict each other.
+void settle(BenchParams & params);

@@ -1,13 +1,9 @@
 #include "sweep.h"
 
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
-#include "buoy/bundled.h"
 #include "device-flags.h"
+#include "flags.h"
 
 #include <algorithm>
-#include <map>
 
 namespace {
 
@@ -22,39 +18,22 @@ template <typename T> T parse_number(const char * what, const std::string & text
     return *number;
 }
 
-template <typename T> using Names = std::map<std::string, T>;
-
-template <typename T> T parse_name(const char * what, const std::string & text, const Names<T> & names) {
-    const auto found = names.find(text);
-    if (found == names.end()) {
-        std::string known;
-        for (const auto & [name, value] : names) {
-            known += (known.empty() ? "" : ", ") + name;
+template <typename T, size_t N>
+T parse_name(const char * what, const std::string & text, const buoy::Name<T> (&names)[N]) {
+    std::string known;
+    for (const auto & [name, value] : names) {
+        if (text == name) {
+            return value;
         }
-        buoy::fail(what, ": ", buoy::in_quotes(text), " is unknown, expected one of ", known);
+        known += (known.empty() ? "" : ", ") + std::string(name);
     }
-    return found->second;
+    buoy::fail(what, ": ", buoy::in_quotes(text), " is unknown, expected one of ", known);
 }
-
-const Names<buoy::DiffusionCache> cache_names = {{"none", buoy::DiffusionCache::none},
-                                                 {"prefix", buoy::DiffusionCache::prefix},
-                                                 {"dual", buoy::DiffusionCache::dual}};
-const Names<buoy::KvType>         kv_names    = {
-               {"f32", buoy::KvType::f32}, {"f16", buoy::KvType::f16}, {"q8_0", buoy::KvType::q8_0}};
-const Names<buoy::FlashAttention> flash_names = {
-    {"on", buoy::FlashAttention::on}, {"off", buoy::FlashAttention::off}, {"auto", buoy::FlashAttention::automatic}};
-
-const Names<buoy::TapReduce> attn_names = {{"none", buoy::TapReduce::none},
-                                           {"heads", buoy::TapReduce::heads},
-                                           {"received", buoy::TapReduce::received},
-                                           {"regions", buoy::TapReduce::regions}};
-
-const Names<buoy::Unpack> unpack_names = {
-    {"off", buoy::Unpack::off}, {"f16", buoy::Unpack::f16}, {"auto", buoy::Unpack::automatic}};
 
 enum class Kernels { automatic, ours, ggml };
 
-const Names<Kernels> kernel_names = {{"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
+constexpr buoy::Name<Kernels> kernel_names[] = {
+    {"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
 
 void set_prompt(Case & one, const std::string & v) { one.n_prompt = parse_number("-p", v, 0, tokens_max); }
 void set_predict(Case & one, const std::string & v) { one.generate.n_predict = parse_number("-n", v, 1, tokens_max); }
@@ -64,7 +43,7 @@ void set_block(Case & one, const std::string & v) {
 }
 void set_cache(Case & one, const std::string & v) {
     if (v != "auto") {
-        one.generate.cache = parse_name("--cache", v, cache_names);
+        one.generate.cache = parse_name("--cache", v, buoy::cache_names);
     }
 }
 void set_threshold(Case & one, const std::string & v) {
@@ -72,11 +51,11 @@ void set_threshold(Case & one, const std::string & v) {
         one.generate.threshold = parse_number("--threshold", v, 0.0f, 1.0f);
     }
 }
-void set_threads(Case & one, const std::string & v) { one.context.n_threads = parse_number("-t", v, 1, 512); }
-void set_type_k(Case & one, const std::string & v) { one.context.type_k = parse_name("-ctk", v, kv_names); }
-void set_type_v(Case & one, const std::string & v) { one.context.type_v = parse_name("-ctv", v, kv_names); }
-void set_flash(Case & one, const std::string & v) { one.context.flash = parse_name("-fa", v, flash_names); }
-void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, unpack_names); }
+void set_threads(Case & one, const std::string & v) { one.context.n_threads = parse_number("-t", v, 1, threads_max); }
+void set_type_k(Case & one, const std::string & v) { one.context.type_k = parse_name("-ctk", v, buoy::kv_type_names); }
+void set_type_v(Case & one, const std::string & v) { one.context.type_v = parse_name("-ctv", v, buoy::kv_type_names); }
+void set_flash(Case & one, const std::string & v) { one.context.flash = parse_name("-fa", v, buoy::flash_names); }
+void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, buoy::unpack_names); }
 void set_kernels(Case & one, const std::string & v) {
     const Kernels whose   = parse_name("--kernels", v, kernel_names);
     one.model.use_kernels = whose != Kernels::ggml;
@@ -88,7 +67,7 @@ void set_temperature(Case & one, const std::string & v) {
 void set_layers(Case & one, const std::string & v) { one.model.n_gpu_layers = parse_layers("-ngl", v); }
 void set_attn(Case & one, const std::string & v) {
     if (v != "off") {
-        one.attn = parse_name("--attn", v, attn_names);
+        one.attn = parse_name("--attn", v, buoy::reduce_names);
     }
 }
 void set_forward(Case & one, const std::string & v) {
@@ -110,15 +89,16 @@ const std::vector<Parameter> & parameters() {
     using Use                               = Parameter::Use;
     static const std::vector<Parameter> all = {
         {"model", "-m, --model", "FILES", "", "GGUF files to run", Use::always,
-         [](Case & one, const std::string & v) { one.model_path = buoy::find_model(v); }},
-        {"ngl", layers_flag, "N", "auto", layers_help, Use::always, set_layers, layers_env},
+         [](Case & one, const std::string & v) { one.model_path = resolve_model(v); }},
+        {"ngl", layers_flag, "N", "auto", layers_help, Use::always, set_layers, layers_env, "n_gpu_layers"},
         {"threads", "-t, --threads", "N", "", "threads (default: one per core)", Use::always, set_threads},
         {"type_k", "-ctk, --cache-type-k", "TYPE", "f16", "type of stored keys: f32, f16, q8_0", Use::always,
          set_type_k},
         {"type_v", "-ctv, --cache-type-v", "TYPE", "f16", "type of stored values", Use::always, set_type_v},
-        {"fa", "-fa, --flash-attn", "MODE", "auto", "flash attention: on, off, auto", Use::always, set_flash},
+        {"fa", "-fa, --flash-attn", "MODE", "auto", "flash attention: on, off, auto", Use::always, set_flash, "",
+         "flash"},
         {"unpack", "--unpack", "MODE", "off", "weights as they are (off) or unpacked at load: f16, auto", Use::always,
-         set_unpack},
+         set_unpack, "", "unpack"},
         {"kernels", "--kernels", "WHOSE", "auto",
          "whose matrix products, attention and summaries on a CPU: ours (weights as they are), ggml; auto: ours but "
          "where ggml's are faster",
@@ -126,7 +106,7 @@ const std::vector<Parameter> & parameters() {
         {"cache", "--cache", "MODE", "auto",
          "K/V reuse: none, prefix, dual; auto: prefix for block-causal models, else none", Use::always, set_cache},
         {"prompt", "-p, --n-prompt", "N", "32", "prompt tokens", Use::generation, set_prompt},
-        {"gen", "-n, --n-predict", "N", "224", "new tokens", Use::generation, set_predict},
+        {"gen", "-n, --n-predict", "N", "224", "new tokens", Use::generation, set_predict, "", "n_predict"},
         {"steps", "--steps", "N", "64", "denoising steps in all; 0: one token a step", Use::generation, set_steps},
         {"block", "--block-length", "N", "32", "block length; 0: the model's", Use::generation, set_block},
         {"threshold", "--threshold", "P", "off", "write every position that sure; off: by schedule", Use::generation,
@@ -149,19 +129,6 @@ size_t parameter_index(const std::string & column) {
         }
     }
     buoy::fail_runtime("no parameter is called ", column);
-}
-
-std::vector<std::string> split_list(const std::string & flag, const std::string & text) {
-    std::vector<std::string> parts;
-    for (size_t from = 0; from <= text.size();) {
-        const size_t comma = std::min(text.find(',', from), text.size());
-        parts.push_back(text.substr(from, comma - from));
-        if (parts.back().empty()) {
-            buoy::fail(flag, ": ", buoy::in_quotes(text), " has an empty part");
-        }
-        from = comma + 1;
-    }
-    return parts;
 }
 
 std::vector<Case> expand(const std::vector<std::vector<std::string>> & values, const Case & first) {

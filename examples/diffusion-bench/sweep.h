@@ -36,15 +36,13 @@ struct Parameter {
     const char * help;
     Use          use;
     void (*apply)(Case & one, const std::string & value);
-    const char * env = ""; // environment variable, read where the command line does not say
+    const char * env     = ""; // environment variable, read where the command line does not say
+    const char * setting = ""; // what the library calls it
 };
 
 const std::vector<Parameter> & parameters();
 
 size_t parameter_index(const std::string & column);
-
-// "a,b,c" into its parts; throws buoy::Error where one is empty.
-std::vector<std::string> split_list(const std::string & flag, const std::string & text);
 
 // Every combination of the values on top of what the first case has, the last parameter fastest. A parameter without values is not
 // applied.

@@ -1,5 +1,7 @@
 #include "table.h"
 
+#include "buoy/utf8.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -60,13 +62,8 @@ std::string mib(uint64_t bytes) { return fixed(static_cast<double>(bytes) / (1 <
 
 std::string base_name(const std::string & path) { return path.substr(path.rfind('/') + 1); }
 
-// Characters, not bytes: ± has two.
-size_t width_of(const std::string & text) {
-    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 std::string padded(const std::string & text, size_t width, bool left) {
-    const std::string space(width - std::min(width, width_of(text)), ' ');
+    const std::string space(width - std::min(width, buoy::utf8_columns(text)), ' ');
     return left ? text + space : space + text;
 }
 
@@ -166,7 +163,7 @@ void Table::print_markdown_head() {
         heads_.emplace_back(parameters()[i].column);
         size_t width = heads_.back().size();
         for (const Case & one : params_.cases) {
-            width = std::max(width, width_of(i == 0 ? base_name(one.values[i]) : one.values[i]));
+            width = std::max(width, buoy::utf8_columns(i == 0 ? base_name(one.values[i]) : one.values[i]));
         }
         widths_.push_back(width);
     }

@@ -1,10 +1,10 @@
 #include "answer.h"
 
+#include "buoy/generation-json.h"
+#include "buoy/text-stream.h"
 #include "console.h"
-#include "decode/generation-json.h"
 #include "interrupt.h"
 #include "progress.h"
-#include "text/text-stream.h"
 #include "visual.h"
 
 #include <algorithm>

@@ -1,32 +1,21 @@
-#include "base/fail.h"
-#include "base/size.h"
 #include "param-flags.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace {
 
-const std::vector<std::pair<std::string, buoy::Tap>> tap_names = {{"pattern", buoy::Tap::pattern},
-                                                                  {"scores", buoy::Tap::attn_scores},
-                                                                  {"q", buoy::Tap::rot_q},
-                                                                  {"k", buoy::Tap::rot_k},
-                                                                  {"v", buoy::Tap::v},
-                                                                  {"resid", buoy::Tap::resid_post}};
-
 std::vector<buoy::Tap> parse_taps(const std::string & where, const std::string & text) {
     std::vector<buoy::Tap> taps;
-    for (size_t from = 0; from <= text.size();) {
-        const size_t      comma = std::min(text.find(',', from), text.size());
-        const std::string name  = text.substr(from, comma - from);
-        const auto        known =
-            std::find_if(tap_names.begin(), tap_names.end(), [&](const auto & entry) { return entry.first == name; });
-        if (known == tap_names.end()) {
+    for (const std::string & name : split_list(where, text)) {
+        const auto known = std::find_if(std::begin(buoy::tap_names), std::end(buoy::tap_names),
+                                        [&](const auto & entry) { return entry.first == name; });
+        if (known == std::end(buoy::tap_names)) {
             buoy::fail(where, ": ", buoy::in_quotes(name), " is none of pattern, scores, q, k, v, resid");
         }
         if (std::find(taps.begin(), taps.end(), known->second) == taps.end()) {
             taps.push_back(known->second);
         }
-        from = comma + 1;
     }
     return taps;
 }
@@ -54,38 +43,42 @@ void add_record_flags(FlagTable & table, AttnParams & a) {
     };
     table.text("--attn-dump", "FILE.npz", a.record.path,
                "record the attention of every step into a file that numpy.load opens");
-    table.call("--attn-layers", "LIST", list(a.layers), "layers to record, 0,4-7 or 8-").with_default("all");
-    table.call("--attn-heads", "LIST", list(a.heads), "heads to record").with_default("all");
-    table.call("--attn-steps", "LIST", list(a.steps), "steps to record").with_default("all");
-    table.call("--attn-rows", "LIST", list(a.rows), "query positions to record").with_default("all");
+    table.call("--attn-layers", "LIST", list(a.layers), "layers to record, 0,4-7 or 8-")
+        .with_default("all")
+        .with_setting("record.layers");
+    table.call("--attn-heads", "LIST", list(a.heads), "heads to record")
+        .with_default("all")
+        .with_setting("record.heads");
+    table.call("--attn-steps", "LIST", list(a.steps), "steps to record")
+        .with_default("all")
+        .with_setting("record.steps");
+    table.call("--attn-rows", "LIST", list(a.rows), "query positions to record")
+        .with_default("all")
+        .with_setting("record.rows");
     table
         .call("--attn-taps", "NAMES", recording([&a](const std::string & where, const std::string & text) {
                   a.record.taps = parse_taps(where, text);
               }),
               "what to record: pattern, scores, q, k, v, resid")
-        .with_default("pattern");
-    Flag & reduce =
-        table.choice<buoy::TapReduce>("--attn-reduce",
-                                      {{"none", buoy::TapReduce::none},
-                                       {"heads", buoy::TapReduce::heads},
-                                       {"received", buoy::TapReduce::received},
-                                       {"regions", buoy::TapReduce::regions}},
-                                      a.record.reduce,
-                                      "the pattern whole, its mean over heads, its mean over queries, or summed "
-                                      "over pairs of regions");
-    reduce.set = recording(reduce.set);
-    Flag & type =
-        table.choice<buoy::RecordType>("--attn-dtype", {{"f16", buoy::RecordType::f16}, {"f32", buoy::RecordType::f32}},
-                                       a.record.type, "type of the numbers recorded");
-    type.set = recording(type.set);
+        .with_default("pattern")
+        .with_setting("record.taps");
+    Flag & reduce = table.choice("--attn-reduce", buoy::reduce_names, a.record.reduce,
+                                 "the pattern whole, its mean over heads, its mean over queries, or summed "
+                                 "over pairs of regions");
+    reduce.with_setting("record.reduce");
+    reduce.set  = recording(reduce.set);
+    Flag & type = table.choice("--attn-dtype", buoy::record_type_names, a.record.type, "type of the numbers recorded");
+    type.set    = recording(type.set);
     table
         .call("--attn-max-size", "SIZE", recording([&a](const std::string & where, const std::string & text) {
                   a.record.max_size = buoy::parse_size(where, text);
               }),
               "refuse to record what may need more, 500M or 8G")
-        .with_default("8G");
+        .with_default("8G")
+        .with_setting("record.max_size");
     Flag & force = table.toggle("--force", a.record.force, true, "replace the recording if it exists");
-    force.set    = recording(force.set);
+    force.with_setting("force");
+    force.set = recording(force.set);
 }
 
 } // namespace
@@ -101,8 +94,8 @@ void add_attn_flags(FlagTable & table, CliParams & o) {
     };
     table.group("Attention");
     add_record_flags(table, a);
-    table.text("--attn-regions", "FILE.json", a.regions,
-               "named parts of the prompt, for --attn-reduce and --attn-edit");
+    table.text("--attn-regions", "FILE.json", a.regions, "named parts of the prompt, for --attn-reduce and --attn-edit")
+        .with_setting("record.regions");
     table
         .call(
             "--attn-edit", "SPEC", add_edit,

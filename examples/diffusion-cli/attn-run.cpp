@@ -1,8 +1,5 @@
 #include "attn-run.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/size.h"
 #include "buoy/regions.h"
 #include "buoy/step-count.h"
 

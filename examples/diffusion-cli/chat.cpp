@@ -1,8 +1,6 @@
 #include "chat.h"
 
 #include "attn-run.h"
-#include "base/fail.h"
-#include "base/printable.h"
 #include "interrupt.h"
 
 #include <cerrno>

@@ -1,7 +1,5 @@
 #include "load.h"
-#include "base/fail.h"
 
-#include "base/printable.h"
 #include "buoy/error.h"
 #include "chat.h"
 #include "interrupt.h"

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "buoy/context.h"
+#include "buoy/infill.h"
 #include "buoy/vocab.h"
 #include "console.h"
 #include "params.h"
 #include "prompt.h"
-#include "text/infill.h"
 
 #include <cstdint>
 #include <memory>

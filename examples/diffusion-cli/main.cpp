@@ -1,20 +1,19 @@
 #include "answer.h"
 #include "attn-run.h"
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/bundled.h"
 #include "buoy/device.h"
-#include "buoy/version.h"
+#include "buoy/files.h"
+#include "buoy/frequency-table.h"
+#include "buoy/generation-json.h"
 #include "chat.h"
 #include "console.h"
-#include "decode/frequency-table.h"
-#include "decode/generation-json.h"
 #include "interrupt.h"
-#include "io/npy.h"
 #include "load.h"
+#include "manual.h"
+#include "param-flags.h"
 #include "params.h"
+#include "program.h"
 #include "prompt.h"
-#include "run-main.h"
 
 #include <chrono>
 #include <cstdio>
@@ -26,22 +25,19 @@
 
 namespace {
 
-constexpr int exit_interrupted = 130;
+constexpr const char * name = "llama-diffusion-cli";
 
 int write_frequencies(const CliParams & params) {
     if (params.model_path.empty() || params.texts.empty() || params.output.empty()) {
         buoy::fail("tokens-freq needs -m MODEL.gguf, -f TEXT and -o TABLE.json");
     }
-    const buoy::Vocab    vocab = buoy::Vocab::load(buoy::find_model(params.model_path));
+    const buoy::Vocab    vocab = buoy::Vocab::load(resolve_model(params.model_path));
     buoy::FrequencyTable table;
     for (const std::string & path : params.texts) {
         if (interrupted()) {
             return exit_interrupted;
         }
-        for (int32_t id : vocab.encode(read_text_file(path, "text file"), false, false)) {
-            table.counts[id]++;
-            table.n_total++;
-        }
+        buoy::count_tokens(table, vocab, read_text_file(path, "text file"));
     }
     buoy::save_frequency_table(table, params.output, params.force);
     return 0;
@@ -69,26 +65,8 @@ int write_logits(const Session & session, const Console & console, const Prompt 
 }
 
 void print_json(const Session & session, const Answer & out, const AttnRun & attn, const Compared & compared) {
-    const buoy::Generation & generation = out.generation;
-    const buoy::ModelInfo &  info       = session.context.info();
-    nlohmann::ordered_json   json       = {
-                {"text", out.text},
-                {"prompt_tokens", generation.prompt},
-                {"tokens", generation.tokens},
-                {"steps", buoy::steps_json(generation.steps)},
-                {"forwards", generation.n_forward},
-                {"seed", session.params.generate.seed},
-                {"ended", generation.ended},
-                {"stopped", generation.stopped},
-                {"model", buoy::model_json(info)},
-                {"settings", buoy::settings_json(info, session.params.context, out.params)},
-                {"timings",
-                 {{"load_ms", session.load_ms},
-                  {"prompt_ms", generation.prompt_ms},
-                  {"decode_ms", generation.decode_ms},
-                  {"tokens_per_s", buoy::tokens_per_second(generation)}}},
-                {"version", buoy::version()},
-    };
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(buoy::generation_json(
+        {session.context.info(), session.params.context, out.params, out.generation, out.text, session.load_ms}));
     if (!attn.recording_json().is_null()) {
         json["recording"] = attn.recording_json();
     }
@@ -98,7 +76,7 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
             json["edit"].update(compared.json);
         }
     }
-    print_text(buoy::json_line(json));
+    print_text(json.dump() + "\n");
 }
 
 // One prompt, one text.
@@ -181,14 +159,13 @@ int load_and_run(CliParams & params, const Console & console) {
     return run_once(session, console, request);
 }
 
-int run(int argc, char ** argv) {
-    CliParams params;
-    if (!parse_params(argc, argv, params)) {
-        return 0;
+int run(CliParams & params, const Command & command) {
+    for (const std::string & flag : command.given) {
+        if (flag.rfind("--diffusion-", 0) == 0) {
+            params.denoising_flags.push_back(flag);
+        }
     }
-    if (params.tokens_freq) {
-        return write_frequencies(params);
-    }
+    settle_cli(params);
     buoy::add_rpc_servers(params.rpc);
     if (params.list_devices) {
         print_devices();
@@ -199,9 +176,9 @@ int run(int argc, char ** argv) {
                    "no prompt given: -p TEXT, -f FILE, --tokens IDS, or -cnv to chat");
     }
     const bool model_given = !params.model_path.empty();
-    params.model_path      = buoy::find_model(model_given ? params.model_path : buoy::bundled_diffusion_model);
-    const Console console("llama-diffusion-cli", params.verbose, params.log_file);
-    params.model.log = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
+    params.model_path      = resolve_model(model_given ? params.model_path : buoy::bundled_diffusion_model);
+    const Console console(name, command.flags, params.verbose, params.log_file);
+    params.model.log = console.callback();
     if (!model_given) {
         console.log(buoy::LogLevel::notice,
                     buoy::concat("no model given (-m), running the bundled ", buoy::bundled_diffusion_model, ": ",
@@ -210,9 +187,35 @@ int run(int argc, char ** argv) {
     return load_and_run(params, console);
 }
 
+void add_commands(Program & program) {
+    const auto params = std::make_shared<CliParams>();
+    Command &  text   = program.add("", "generate text");
+    add_input_flags(text.flags, *params);
+    add_sampling_flags(text.flags, *params);
+    add_denoising_flags(text.flags, *params);
+    add_visual_flag(text.flags, *params);
+    add_compute_flags(text.flags, *params,
+                      "what the prompt and -n need; the model's, at most 4096, for a chat or -n -1");
+    add_attn_flags(text.flags, *params);
+    add_output_flags(text.flags, *params);
+    text.run = [params](const Command & itself) { return run(*params, itself); };
+
+    Command & freq = program.add("tokens-freq", "count the tokens of plain text files, for --diffusion-algorithm pc");
+    add_freq_flags(freq.flags, *params);
+    freq.run = [params](const Command &) { return write_frequencies(*params); };
+}
+
 } // namespace
 
 int main(int argc, char ** argv) {
-    install_signal_handlers("llama-diffusion-cli: ");
-    return run_main("llama-diffusion-cli", [&] { return run(argc, argv); });
+    Program program(name, "Runs masked-diffusion and autoregressive language models from GGUF files.",
+                    Program::Interrupt::asked);
+    program.introduction = manual_introduction;
+    program.usage        = "  llama-diffusion-cli -m MODEL.gguf -p PROMPT [flags]\n"
+                           "  llama-diffusion-cli -m MODEL.gguf -cnv [flags]\n"
+                           "  llama-diffusion-cli tokens-freq -m MODEL.gguf -f TEXT... -o TABLE.json\n";
+    program.notes        = "(the first one ends with the text that is there, the second one at once).";
+    program.chapters     = manual_chapters;
+    add_commands(program);
+    return program.main(argc, argv);
 }

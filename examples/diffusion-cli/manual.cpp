@@ -1,12 +1,7 @@
 #include "manual.h"
 
-namespace {
-
-const char * const introduction = R"(# llama-diffusion-cli
-
-<!-- made by llama-diffusion-cli --help-markdown -->
-
-Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp has too are called and mean
+const char * const manual_introduction =
+    R"(Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp has too are called and mean
 the same here, with these differences: `--temp` is 0 unless given; `--ignore-eos` does not forbid end tokens, it only goes
 on behind them; escapes such as `\n` are processed in `-p`, but not in files; `-n -1` ends where the context does. Many
 flags can also come from the environment variable named beside them; the command line wins.
@@ -25,12 +20,9 @@ error; `--no-perf` leaves the timings out and `NO_COLOR` the colours.
 
 Exit codes: 0 done, 1 the request was wrong (flag, file, model), 2 it failed while running, 130 on Ctrl-C or SIGTERM. The
 first Ctrl-C ends with the text that is there (none while the model is loaded or a long prompt is read), the second one at
-once. Settings that contradict each other are refused before the model is loaded, those that it can't do right after.
+once. Settings that contradict each other are refused before the model is loaded, those that it can't do right after.)";
 
-## Flags
-)";
-
-const char * const sections = R"(
+const char * const manual_chapters = R"(
 ## Reproducing a text
 
 The seed is part of the timings line and of `--json`, also where it was drawn (`-s -1`, the default). The same seed, model
@@ -89,9 +81,3 @@ llama-diffusion-cli tokens-freq -m llada.gguf -f corpus/*.txt -o frequencies.jso
 llama-diffusion-cli -m llada.gguf -p "…" --diffusion-algorithm pc --diffusion-pc-table frequencies.json
 ```
 )";
-
-} // namespace
-
-std::string manual(const std::string & flags, const std::string & freq_flags) {
-    return introduction + flags + sections + freq_flags;
-}

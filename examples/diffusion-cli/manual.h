@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
-
-// docs/cli.md around the tables of flags, which come from where the flags are defined.
-std::string manual(const std::string & flags, const std::string & freq_flags);
+// Chapters of docs/cli.md that the flags don't tell.
+extern const char * const manual_introduction;
+extern const char * const manual_chapters;

@@ -1,5 +1,4 @@
 #include "param-flags.h"
-#include "base/fail.h"
 
 void add_input_flags(FlagTable & table, CliParams & o) {
     const auto set_prompt = [&o](const std::string &, const std::string & text) {
@@ -39,7 +38,7 @@ void add_visual_flag(FlagTable & table, CliParams & o) {
     table.toggle("--diffusion-visual", o.visual, true, "watch the text appear (on standard error)");
 }
 
-void add_output_flags(FlagTable & table, CliParams & o, Asked & asked) {
+void add_output_flags(FlagTable & table, CliParams & o) {
     table.group("Output");
     table.toggle("--json", o.json, true, "print one JSON object instead of the text");
     table.text("--logits-out", "FILE.npy", o.logits_out,
@@ -47,16 +46,12 @@ void add_output_flags(FlagTable & table, CliParams & o, Asked & asked) {
     table.toggle("--no-perf", o.perf, false, "no timings on standard error").with_env("LLAMA_ARG_NO_PERF");
     table.toggle("-v, --verbose", o.verbose, true, "say what happens");
     table.text("--log-file", "FILE", o.log_file, "write all messages to a file as well").with_env("LLAMA_ARG_LOG_FILE");
-    table.toggle("--version", asked.version, true, "print the version and exit");
-    table.toggle("-h, --help", asked.help, true, "print this and exit");
-    table.toggle("--help-markdown", asked.markdown, true, "");
 }
 
-void add_freq_flags(FlagTable & table, CliParams & o, Asked & asked) {
-    table.group("tokens-freq");
+void add_freq_flags(FlagTable & table, CliParams & o) {
+    table.group("Input and output");
     table.text("-m, --model", "FILE", o.model_path, "GGUF file whose tokenizer counts").with_env("LLAMA_ARG_MODEL");
     table.texts("-f, --file", "FILE...", o.texts, 1 << 20, "plain text files");
     table.text("-o, --output", "FILE", o.output, "JSON file to write");
-    table.toggle("--force", o.force, true, "replace the output if it exists");
-    table.toggle("-h, --help", asked.help, true, "print this and exit");
+    table.toggle("--force", o.force, true, "replace the output if it exists").with_setting("force");
 }

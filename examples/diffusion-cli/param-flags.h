@@ -3,21 +3,14 @@
 #include "flags.h"
 #include "params.h"
 
-// What the command line can ask for instead of a run.
-struct Asked {
-    bool help     = false;
-    bool markdown = false;
-    bool version  = false;
-};
-
 // The flags that only this program has, a group each. What they set must outlive the table.
 void add_input_flags(FlagTable & table, CliParams & o);
 void add_visual_flag(FlagTable & table, CliParams & o); // behind those of denoising
-void add_output_flags(FlagTable & table, CliParams & o, Asked & asked);
+void add_output_flags(FlagTable & table, CliParams & o);
 void add_attn_flags(FlagTable & table, CliParams & o);
 
 // Throws buoy::Error where flags of the attention group miss what they are about.
 void check_attn(const CliParams & o);
 
 // Those of tokens-freq.
-void add_freq_flags(FlagTable & table, CliParams & o, Asked & asked);
+void add_freq_flags(FlagTable & table, CliParams & o);

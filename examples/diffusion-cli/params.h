@@ -28,7 +28,6 @@ struct CliParams : RunParams {
     bool                     verbose      = false;
 
     // tokens-freq
-    bool                     tokens_freq = false;
     std::vector<std::string> texts;
     std::string              output;
     bool                     force = false;
@@ -36,8 +35,8 @@ struct CliParams : RunParams {
     bool prompt_from_stdin() const { return prompt_file == "-" || (prompt_given && prompt == "-"); }
 };
 
-// Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.
-bool parse_params(int argc, char ** argv, CliParams & params);
+// What several flags decide together; throws buoy::Error where they contradict each other.
+void settle_cli(CliParams & params);
 
 // The ids of --tokens.
 std::vector<int32_t> parse_tokens(const std::string & text);

@@ -1,8 +1,5 @@
 #include "prompt.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-
 #include <cctype>
 #include <fstream>
 #include <iostream>

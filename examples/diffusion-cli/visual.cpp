@@ -1,6 +1,6 @@
 #include "visual.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 #include "interrupt.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ const char * style_of(State state) {
 void add_glyphs(std::string_view bytes, const std::vector<State> & states, std::vector<Glyph> & glyphs) {
     size_t at = 0;
     while (at < bytes.size()) {
-        const size_t n     = std::max<size_t>(buoy::utf8_sequence_length(bytes.substr(at)), 1);
+        const size_t n     = buoy::utf8_character_length(bytes.substr(at));
         const auto   first = static_cast<unsigned char>(bytes[at]);
         Glyph        glyph = {std::string(bytes.substr(at, n)), 1, states[at]};
         if (first == '\t') {

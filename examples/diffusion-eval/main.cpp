@@ -1,129 +1,130 @@
-#include "analysis/table.h"
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/device.h"
-#include "buoy/error.h"
+#include "buoy/eval.h"
 #include "console.h"
-#include "decode/generation-json.h"
-#include "eval/attention-probe.h"
-#include "eval/attention-summary.h"
-#include "eval/figures.h"
-#include "eval/run.h"
-#include "eval/summary.h"
 #include "interrupt.h"
 #include "params.h"
-#include "progress-line.h"
-#include "run-main.h"
+#include "program.h"
+#include "progress.h"
 
-#include <algorithm>
+#include <memory>
 
 namespace {
 
-constexpr const char * program          = "llama-diffusion-eval";
-constexpr int          exit_interrupted = 130;
+constexpr const char * name = "llama-diffusion-eval";
 
-void print_summary(const std::string & path, const EvalParams & params) {
-    const buoy::QaSummary                summary   = buoy::summarize(path);
-    const std::vector<buoy::QaAttention> attention = buoy::summarize_attention(path);
+void check_report(const EvalParams & params) {
+    if (params.json && params.csv) {
+        buoy::fail("--json and --csv each say what is printed, use one of them");
+    }
+}
+
+void print_report(const std::string & path, const EvalParams & params) {
+    const buoy::QaReport report = buoy::report_results(path);
     if (params.json) {
-        nlohmann::ordered_json json = buoy::summary_json(summary);
-        if (!attention.empty()) {
-            json["attention"] = buoy::attention_json(attention);
-        }
-        print_text(buoy::json_line(json));
+        print_text(report.json);
     } else if (params.csv) {
-        print_text(buoy::analysis::to_csv(buoy::summary_csv(summary)));
+        print_text(buoy::analysis::to_csv(report.data));
     } else {
-        std::vector<buoy::analysis::Table> tables = buoy::summary_tables(summary);
-        std::string                        text;
-        for (const buoy::analysis::Table & table : buoy::attention_tables(attention)) {
-            tables.push_back(table);
-        }
-        for (const buoy::analysis::Table & table : tables) {
+        std::string text;
+        for (const buoy::analysis::Table & table : report.tables) {
             text += (text.empty() ? "" : "\n") + buoy::analysis::to_text(table);
         }
-        if (summary.n_results != summary.n_expected) {
-            text += buoy::concat("\nnot complete: ", summary.n_results, " of ", summary.n_expected, " answers\n");
+        if (report.n_results != report.n_expected) {
+            text += buoy::concat("\nnot complete: ", report.n_results, " of ", report.n_expected, " answers\n");
         }
         print_text(text);
     }
     if (!params.figures.empty()) {
-        buoy::write_qa_figures(params.figures, buoy::qa_figures(summary, attention));
+        buoy::write_qa_figures(params.figures, report.figures);
     }
 }
 
-int run_questions(const EvalParams & params) {
-    const Console         console(program, params.verbose, params.log_file);
-    const buoy::QaDataset dataset = buoy::load_dataset(params.data);
-    buoy::QaRun           run;
-    run.conditions = buoy::make_conditions(params.plan);
-    run.form       = params.form.empty() ? buoy::PromptTemplate::standard() : buoy::PromptTemplate::load(params.form);
-    run.models     = buoy::name_models(params.models);
-    run.model      = params.model;
-    run.model.log  = [&](buoy::LogLevel level, const std::string & text) { console.log(level, text); };
-    run.model.progress = [](float) { return !interrupted(); };
-    run.context        = params.context;
-    run.generate       = params.generate;
-    run.ignore_eos     = params.ignore_eos;
-    run.dataset        = &dataset;
-    run.n_items        = params.n_items > 0 ? std::min(params.n_items, dataset.items.size()) : dataset.items.size();
-    run.shard          = params.shard;
-    run.n_shards       = params.n_shards;
-    run.raw            = params.raw;
-    run.stopped        = interrupted;
-    if (run.n_shards > run.n_items) {
-        buoy::fail("--shard: ", run.n_shards, " shards of ", run.n_items, " questions, expected at most one for each");
-    }
+int run_questions(const EvalParams & params, const Console & console) {
+    Progress       line("", {"answers"}, name);
+    buoy::QaParams qa = params.qa;
+    qa.model          = params.model;
+    qa.model.log      = console.callback();
+    qa.model.progress = [](float) { return !interrupted(); };
+    qa.context        = params.context;
+    qa.generate       = params.generate;
+    qa.ignore_eos     = params.ignore_eos;
+    qa.output         = params.output;
+    qa.stopped        = interrupted;
+    qa.progress       = [&](const buoy::QaProgress & progress) {
+        line.set_title(progress.model);
+        line.update(static_cast<int64_t>(progress.n_done), static_cast<int64_t>(progress.n_all),
+                          static_cast<int64_t>(progress.n_resumed));
+    };
+    buoy::Evaluation evaluation(qa);
     if (!params.figures.empty()) {
         buoy::make_figure_directory(params.figures); // not found out after hours
     }
-    if (params.attn_metrics) {
-        run.probe      = buoy::make_attention_probe;
-        run.probe_name = "metrics";
-    }
-    run.output = params.output.empty() ? buoy::default_output(run) : params.output;
     if (params.output.empty()) {
-        console.log(buoy::LogLevel::notice, "the answers are in " + buoy::printable(run.output));
+        console.log(buoy::LogLevel::notice, "the answers are in " + buoy::printable(evaluation.output()));
     }
     bool complete = false;
     try {
-        ProgressLine line;
-        run.progress = [&](const buoy::QaProgress & progress) { line.update(progress); };
-        complete     = buoy::run_qa(run);
+        complete = evaluation.run();
     } catch (const buoy::Error &) {
         if (!interrupted()) { // while a model is loaded, Ctrl-C ends in an error
             throw;
         }
     }
+    line.clear();
     if (!complete) {
-        console.log(buoy::LogLevel::notice, "stopped; the same command goes on from " + buoy::printable(run.output));
+        console.log(buoy::LogLevel::notice,
+                    "stopped; the same command goes on from " + buoy::printable(evaluation.output()));
         return exit_interrupted;
     }
-    print_summary(run.output, params);
+    print_report(evaluation.output(), params);
     return 0;
 }
 
-int run(int argc, char ** argv) {
-    EvalParams params;
-    if (!parse_params(argc, argv, params)) {
-        return 0;
-    }
+int qa(const Command & command, EvalParams & params) {
+    check_report(params);
+    settle_questions(params);
     buoy::add_rpc_servers(params.rpc);
     if (params.list_devices) {
         print_devices();
         return 0;
     }
-    switch (params.command) {
-        case Command::qa: return run_questions(params);
-        case Command::summary: print_summary(params.files[0], params); break;
-        case Command::merge: buoy::merge_results(params.files, params.output, params.force); break;
-    }
-    return 0;
+    return run_questions(params, Console(name, command.flags, params.verbose, params.log_file));
 }
 
 } // namespace
 
 int main(int argc, char ** argv) {
-    install_signal_handlers("llama-diffusion-eval: ");
-    return run_main(program, [&] { return run(argc, argv); });
+    Program program(name, "Asks language models questions, with and without passages, and scores their answers.",
+                    Program::Interrupt::asked);
+    program.usage = "  llama-diffusion-eval qa -m MODEL[,MODEL...] -d DATA.jsonl -o RESULTS.jsonl [flags]\n"
+                    "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv] [--figures DIR]\n"
+                    "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n";
+    program.notes = "(the same command goes on from there).";
+
+    const auto params = std::make_shared<EvalParams>();
+    Command &  ask    = program.add("qa", "ask the questions");
+    add_qa_flags(ask.flags, *params);
+    ask.run = [params](const Command & itself) { return qa(itself, *params); };
+
+    Command & summary = program.add("summary", "what a result file says");
+    add_summary_flags(summary.flags, *params);
+    summary.run = [params](const Command &) {
+        check_report(*params);
+        if (params->files.size() != 1) {
+            buoy::fail("summary needs one result file");
+        }
+        print_report(params->files[0], *params);
+        return 0;
+    };
+
+    Command & merge = program.add("merge", "put the result files of shards together");
+    add_merge_flags(merge.flags, *params);
+    merge.run = [params](const Command &) {
+        if (params->files.empty() || params->output.empty()) {
+            buoy::fail("merge needs the result files and -o OUTPUT");
+        }
+        buoy::merge_results(params->files, params->output, params->force);
+        return 0;
+    };
+    return program.main(argc, argv);
 }

@@ -1,32 +1,8 @@
 #include "params.h"
 
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
-#include "buoy/bundled.h"
-#include "buoy/version.h"
-#include "eval/attention-edits.h"
-
 #include <algorithm>
-#include <cstdio>
 
 namespace {
-
-const char * const about =
-    "Asks language models questions, with and without passages, and scores their answers.\n"
-    "\n"
-    "  llama-diffusion-eval qa -m MODEL[,MODEL...] -d DATA.jsonl -o RESULTS.jsonl [flags]\n"
-    "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv] [--figures DIR]\n"
-    "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n"
-    "\n"
-    "qa --help, summary --help and merge --help list the flags of each.\n"
-    "Exit codes: 0 done, 1 the request was wrong, 2 it failed while running, 130 on Ctrl-C (the same command\n"
-    "goes on from there).\n";
-
-struct Asked {
-    bool help    = false;
-    bool version = false;
-};
 
 constexpr size_t count_max = 100000;
 
@@ -55,22 +31,9 @@ Flag::Setter counts_setter(std::vector<size_t> & target, size_t least) {
     };
 }
 
-std::vector<std::string> split(const std::string & text) {
-    std::vector<std::string> parts;
-    for (size_t first = 0; first <= text.size();) {
-        const size_t last = std::min(text.find(',', first), text.size());
-        parts.push_back(text.substr(first, last - first));
-        first = last + 1;
-    }
-    return parts;
-}
-
 void add_models(const std::string & where, const std::string & text, std::vector<std::string> & models) {
-    for (const std::string & name : split(text)) {
-        if (name.empty()) {
-            buoy::fail(where, ": ", buoy::in_quotes(text), " has an empty entry");
-        }
-        models.push_back(buoy::find_model(name));
+    for (const std::string & name : split_list(where, text)) {
+        models.push_back(resolve_model(name));
     }
 }
 
@@ -82,8 +45,8 @@ void set_shard(const std::string & where, const std::string & text, EvalParams &
     if (!shard || !all || *shard < 1 || *shard > *all || *all > count_max) {
         buoy::fail(where, ": ", buoy::in_quotes(text), " is not I/N with I from 1 to N");
     }
-    o.shard    = *shard - 1;
-    o.n_shards = *all;
+    o.qa.shard    = *shard - 1;
+    o.qa.n_shards = *all;
 }
 
 void add_input_flags(FlagTable & table, EvalParams & o) {
@@ -91,32 +54,34 @@ void add_input_flags(FlagTable & table, EvalParams & o) {
     table
         .call(
             "-m, --model", "FILES",
-            [&o](const std::string & where, const std::string & text) { add_models(where, text, o.models); },
+            [&o](const std::string & where, const std::string & text) { add_models(where, text, o.qa.models); },
             "GGUF files to ask, comma-separated, or names of bundled models: buoy-mdm, buoy-arm; can be repeated")
         .repeatable = true;
-    table.text("-d, --data", "FILE", o.data, "questions: one JSON object a line, or gzip of that");
+    table.text("-d, --data", "FILE", o.qa.data, "questions: one JSON object a line, or gzip of that");
     table.text(
         "-o, --output", "FILE", o.output,
         "result file, a line for each answer; where it exists already, the run goes on from its end; by default named "
         "after the dataset and the settings, in this directory");
-    table.text("--template", "FILE", o.form, "how question and passages become a prompt (docs/evaluation.md)")
+    table.text("--template", "FILE", o.qa.form, "how question and passages become a prompt (docs/evaluation.md)")
         .with_default("an instruction, numbered passages, the question");
-    table.toggle("--raw", o.raw, true, "take the prompt as it is, without the model's chat template");
-    table.number("--limit", "N", o.n_items, {1, 1e9}, "only the first N questions").with_default("all");
-    table.call(
-        "--shard", "I/N", [&o](const std::string & where, const std::string & text) { set_shard(where, text, o); },
-        "only every N-th question, from the I-th on; merge puts the files together");
+    table.toggle("--raw", o.qa.raw, true, "take the prompt as it is, without the model's chat template");
+    table.number("--limit", "N", o.qa.n_items, {1, 1e9}, "only the first N questions").with_default("all");
+    table
+        .call(
+            "--shard", "I/N", [&o](const std::string & where, const std::string & text) { set_shard(where, text, o); },
+            "only every N-th question, from the I-th on; merge puts the files together")
+        .with_setting("shard");
 }
 
 void add_condition_flags(FlagTable & table, EvalParams & o) {
-    buoy::QaPlan & plan          = o.plan;
+    buoy::QaPlan & plan          = o.qa.plan;
     const auto     set_positions = [&plan](const std::string & where, const std::string & text) {
         plan.gold_positions = text == "all" ? std::vector<size_t>() : parse_counts(where, text, 1);
         plan.all_positions  = text == "all";
     };
     const auto set_shares = [&plan](const std::string & where, const std::string & text) {
         plan.truncate_gold.clear();
-        for (const std::string & part : split(text)) {
+        for (const std::string & part : split_list(where, text)) {
             const auto share = buoy::parse_number<double>(part);
             if (!share || !(*share > 0.0 && *share < 1.0)) {
                 buoy::fail(where, ": ", buoy::in_quotes(part), " is not a number between 0 and 1");
@@ -141,110 +106,65 @@ void add_condition_flags(FlagTable & table, EvalParams & o) {
     table.toggle("--contradict", plan.contradict, true,
                  "a copy of the gold passage with another question's answer in it, somewhere between the others");
     std::string ready;
-    for (const buoy::ReadyEdit & edit : buoy::ready_edits()) {
-        ready += std::string(ready.empty() ? "" : ", ") + edit.name + " (" + edit.help + ")";
+    for (const auto & [name, help] : buoy::ready_edit_names()) {
+        ready += (ready.empty() ? "" : ", ") + name + " (" + help + ")";
     }
-    table.texts("--attn-edit", "EDIT", o.edits, 1,
-                "the attention edited: " + ready +
-                    ", a SPEC as in docs/interventions.md, or NAME: SPEC; can be repeated");
+    table
+        .texts("--attn-edit", "EDIT", o.edits, 1,
+               "the attention edited: " + ready +
+                   ", a SPEC as in docs/interventions.md, or NAME: SPEC; can be repeated")
+        .with_setting("edits");
 }
 
-void add_output_flags(FlagTable & table, EvalParams & o, Asked & asked) {
+void add_output_flags(FlagTable & table, EvalParams & o) {
     table.group("Report");
     table.toggle("--json", o.json, true, "print one JSON object instead of tables");
     table.toggle("--csv", o.csv, true, "print CSV instead of tables");
-    table.text("--figures", "DIR", o.figures, "write the figures there, as SVG and PNG");
-    table.toggle("-h, --help", asked.help, true, "print this and exit");
+    table.text("--figures", "DIR", o.figures, "write the figures there, as SVG and PNG").with_setting("figures");
 }
 
-void add_qa_flags(FlagTable & table, EvalParams & o, Asked & asked) {
+} // namespace
+
+void add_qa_flags(FlagTable & table, EvalParams & o) {
     add_input_flags(table, o);
     add_condition_flags(table, o);
     add_sampling_flags(table, o);
     add_denoising_flags(table, o);
     add_compute_flags(table, o, "the model's, at most 4096");
     table.group("Attention");
-    table.toggle("--attn-metrics", o.attn_metrics, true,
-                 "measure where the attention goes while the answers are written; kept in the result file");
-    add_output_flags(table, o, asked);
+    table
+        .toggle("--attn-metrics", o.qa.attention, true,
+                "measure where the attention goes while the answers are written; kept in the result file")
+        .with_setting("attention");
+    add_output_flags(table, o);
     table.toggle("-v, --verbose", o.verbose, true, "say what happens");
     table.text("--log-file", "FILE", o.log_file, "write all messages to a file as well").with_env("LLAMA_ARG_LOG_FILE");
 }
 
-void add_summary_flags(FlagTable & table, EvalParams & o, Asked & asked) {
+void add_summary_flags(FlagTable & table, EvalParams & o) {
     table.group("Input");
     table.texts("RESULTS", "FILE", o.files, 1, "the result file");
-    add_output_flags(table, o, asked);
+    add_output_flags(table, o);
 }
 
-void add_merge_flags(FlagTable & table, EvalParams & o, Asked & asked) {
+void add_merge_flags(FlagTable & table, EvalParams & o) {
     table.group("Input and output");
     table.texts("RESULTS", "FILE...", o.files, 1 << 20, "the result files of all shards, in any order");
     table.text("-o, --output", "FILE", o.output, "the file that a run without shards would have written");
-    table.toggle("--force", o.force, true, "replace the output if it exists");
-    table.toggle("-h, --help", asked.help, true, "print this and exit");
+    table.toggle("--force", o.force, true, "replace the output if it exists").with_setting("force");
 }
 
-void check(EvalParams & o) {
-    if (o.json && o.csv) {
-        buoy::fail("--json and --csv each say what is printed, use one of them");
-    }
-    if (o.command == Command::summary && o.files.size() != 1) {
-        buoy::fail("summary needs one result file");
-    }
-    if (o.command == Command::merge && (o.files.empty() || o.output.empty())) {
-        buoy::fail("merge needs the result files and -o OUTPUT");
-    }
-    if (o.command != Command::qa || o.list_devices) {
+void settle_questions(EvalParams & o) {
+    if (o.list_devices) {
         return;
     }
-    if (o.models.empty() || o.data.empty()) {
+    if (o.qa.models.empty() || o.qa.data.empty()) {
         buoy::fail("qa needs -m MODEL and -d DATA.jsonl");
     }
     if (o.seed < 0) {
         buoy::fail("-s ", o.seed, ": an evaluation that draws its seed can't be resumed, expected a number from 0");
     }
     settle(o);
-    o.plan.edits = buoy::parse_qa_edits(o.edits);
+    o.qa.plan.edits = buoy::parse_qa_edits(o.edits);
     buoy::check_params(o.generate);
-}
-
-void print(const std::string & text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-} // namespace
-
-bool parse_params(int argc, char ** argv, EvalParams & params) {
-    const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
-    const std::string              command = args.empty() ? "" : args[0];
-    if (command == "--version") {
-        print(std::string("llama-diffusion-eval ") + buoy::version() + "\n");
-        return false;
-    }
-    if (command == "-h" || command == "--help") {
-        print(about);
-        return false;
-    }
-    params.generate.n_predict = 32;
-    params.seed               = 1;
-    FlagTable table;
-    Asked     asked;
-    if (command == "qa") {
-        add_qa_flags(table, params, asked);
-    } else if (command == "summary") {
-        params.command = Command::summary;
-        add_summary_flags(table, params, asked);
-    } else if (command == "merge") {
-        params.command = Command::merge;
-        add_merge_flags(table, params, asked);
-    } else {
-        buoy::fail(command.empty() ? "no command given" : buoy::in_quotes(command) + " is no command",
-                   ", expected qa, summary or merge (--help tells more)");
-    }
-    table.parse("llama-diffusion-eval " + command, {args.begin() + 1, args.end()});
-    if (asked.help) {
-        print("llama-diffusion-eval " + command + "\n" + table.help());
-        return false;
-    }
-    check(params);
-    return true;
 }

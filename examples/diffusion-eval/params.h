@@ -1,29 +1,22 @@
 #pragma once
 
-#include "eval/condition.h"
+#include "buoy/eval.h"
 #include "run-flags.h"
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
-enum class Command { qa, summary, merge };
-
 struct EvalParams : RunParams {
-    Command                  command = Command::qa;
-    std::vector<std::string> models;
-    std::string              data;
-    std::string              output;
-    std::string              form; // template file
-    bool                     raw      = false;
-    size_t                   n_items  = 0; // 0: all
-    size_t                   shard    = 0;
-    size_t                   n_shards = 1;
-    buoy::QaPlan             plan;
+    EvalParams() {
+        generate.n_predict = 32;
+        seed               = 1;
+    }
+
+    buoy::QaParams           qa; // but for what RunParams has
     std::vector<std::string> edits;
-    bool                     attn_metrics = false;
 
     std::vector<std::string> files; // of summary and merge
+    std::string              output;
     bool                     force = false;
     bool                     json  = false;
     bool                     csv   = false;
@@ -32,5 +25,9 @@ struct EvalParams : RunParams {
     std::string              log_file;
 };
 
-// Returns false when the program is done already (--help, --version); throws buoy::Error on a wrong command line.
-bool parse_params(int argc, char ** argv, EvalParams & params);
+void add_qa_flags(FlagTable & table, EvalParams & params);
+void add_summary_flags(FlagTable & table, EvalParams & params);
+void add_merge_flags(FlagTable & table, EvalParams & params);
+
+// What several flags of qa decide together; throws buoy::Error where they contradict each other.
+void settle_questions(EvalParams & params);

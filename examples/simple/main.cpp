@@ -1,9 +1,9 @@
 // The library in ten lines: llama-simple MODEL.gguf PROMPT
 
-#include "base/fail.h"
 #include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
+#include "buoy/message.h"
 #include "buoy/vocab.h"
 
 #include <cstdio>

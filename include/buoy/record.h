@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/generate.h"
+#include "buoy/names.h"
 #include "buoy/vocab.h"
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 namespace buoy {
 
 enum class RecordType { f16, f32 };
+
+inline constexpr Name<RecordType> record_type_names[] = {{"f16", RecordType::f16}, {"f32", RecordType::f32}};
 
 // A named part of the sequence: spans of positions, first and one past the last.
 struct Region {

@@ -78,7 +78,7 @@ AnchorRule parse_rule(const std::string & text) {
         rule.kind = AnchorRule::Kind::top_k;
         rule.k    = bare ? rule.k : *whole;
     } else {
-        fail("--rule: ", in_quotes(text), " is none of auto, code, std, std:EPSILON, above:AMOUNT, bos and top-k:K");
+        fail("`rule`: ", in_quotes(text), " is none of auto, code, std, std:EPSILON, above:AMOUNT, bos and top-k:K");
     }
     return rule;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "buoy/study.h"
+
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -7,25 +9,6 @@
 // What is said about one distribution of received attention A_j, j = 0 … K-1 (arXiv 2601.07894, 2510.15731).
 
 namespace buoy::analysis {
-
-struct AnchorRule {
-    enum class Kind {
-        automatic, // as the paper: bos for causal models, code for the others
-        std,       // above mean + amount · standard deviation over all columns
-        above,     // above the mean of the other columns + amount; 3 is what the authors' code does
-        bos,       // position 0
-        top_k,     // the largest k
-    };
-
-    Kind   kind   = Kind::std;
-    double amount = 3;
-    size_t k      = 1;
-
-    std::string text() const; // as parse_rule() reads it
-};
-
-// auto, code, std, std:2.5, above:0.1, bos, top-k:4
-AnchorRule parse_rule(const std::string & text);
 
 // What the automatic rule is for a model.
 AnchorRule resolve_rule(const AnchorRule & rule, bool causal);

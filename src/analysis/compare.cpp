@@ -160,7 +160,7 @@ figure::Figure figure_of(const Measured & one, bool has_rows) {
 
 Findings study_compare(const StudyParams & params) {
     if (params.paths.size() != 2) {
-        fail("compare: ", params.paths.size(), " recordings, expected two");
+        fail("compare: ", params.paths.size(), " recordings, expected 2");
     }
     const Recording a = Recording::open(params.paths[0]);
     const Recording b = Recording::open(params.paths[1]);

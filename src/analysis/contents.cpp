@@ -190,4 +190,44 @@ std::string contents_text(const std::string & path, const Contents & contents) {
     return out.str();
 }
 
+namespace {
+
+const char * unfinished_text(Unfinished state) {
+    return state == Unfinished::in_use ? "an unfinished recording, being written now"
+                                       : "an unfinished recording, left by a run that was killed";
+}
+
+} // namespace
+
+std::string recording_text(const std::string & path) {
+    if (const Unfinished state = check_unfinished(path); state != Unfinished::no) {
+        return concat(printable(path), ": ", unfinished_text(state), ", ", size_text(std::filesystem::file_size(path)),
+                      "\n");
+    }
+    return contents_text(path, read_contents(path));
+}
+
+std::string recording_json(const std::string & path) {
+    if (const Unfinished state = check_unfinished(path); state != Unfinished::no) {
+        return json_line({{"unfinished", true},
+                          {"in_use", state == Unfinished::in_use},
+                          {"bytes", std::filesystem::file_size(path)}});
+    }
+    return json_line(contents_json(read_contents(path)));
+}
+
+void write_member(const std::string & path, const std::string & member, int64_t index, std::ostream & out) {
+    if (const Unfinished state = check_unfinished(path); state != Unfinished::no) {
+        fail(printable(path), ": ", unfinished_text(state), "; its members can't be read");
+    }
+    const NpzReader   file  = NpzReader::open(path);
+    const NpzMember & found = file.get(member);
+    if (found.name == "meta.json" || found.name == "meta.json.npy") {
+        const Json meta = parse_json(file.read_text(found), printable(path) + ": meta.json");
+        out << meta.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+        return;
+    }
+    write_csv(file, found, index, out);
+}
+
 } // namespace buoy::analysis

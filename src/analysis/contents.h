@@ -1,5 +1,6 @@
 #pragma once
 
+#include "buoy/recording.h"
 #include "io/npz-reader.h"
 
 #include <nlohmann/json.hpp>
@@ -29,10 +30,6 @@ struct Contents {
 };
 
 Contents read_contents(const std::string & path);
-
-// A recording whose run was killed or still goes on has no directory of its members yet.
-enum class Unfinished { no, left, in_use };
-Unfinished check_unfinished(const std::string & path);
 
 nlohmann::ordered_json contents_json(const Contents & contents);
 std::string            contents_text(const std::string & path, const Contents & contents);

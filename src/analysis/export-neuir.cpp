@@ -85,7 +85,7 @@ Array last_keys(const Recording & recording, int32_t layer) {
     const size_t        K = k.shape[1], D = k.shape[2];
     std::vector<size_t> heads(k.shape[0]);
     std::iota(heads.begin(), heads.end(), size_t{0});
-    if (recording.meta()["recorded"]["heads"] != "all") {
+    if (meta_of(recording)["recorded"]["heads"] != "all") {
         heads = key_heads(recording, recorded_heads(recording), k.shape[0]);
     }
     const size_t H = heads.size();
@@ -158,7 +158,7 @@ void add_steps(const Recording & recording, const Layers & layers, NpzWriter & n
 } // namespace
 
 void export_neuir(const Recording & recording, const Layers & layers, const ExportParams & params) {
-    recording.need_reduce({TapReduce::none, TapReduce::heads}, "export --format neuir");
+    recording.need_reduce({TapReduce::none, TapReduce::heads}, "export as neuir");
     PendingFile file(params.out, params.force);
     NpzWriter   npz(file);
     for (int32_t layer : layers) {
@@ -189,7 +189,7 @@ void export_neuir(const Recording & recording, const Layers & layers, const Expo
     npz.add("input_length.npy", array_member({}, std::vector<int32_t>{n_input}));
     npz.add("num_generated_tokens.npy", array_member({}, std::vector<int32_t>{n_answer}));
     npz.add("answer_tokens.npy", array_member({n_answer}, answer));
-    npz.add("question.npy", text_member(recording.meta().value("prompt", std::string())));
+    npz.add("question.npy", text_member(meta_of(recording).value("prompt", std::string())));
     npz.add("gold_answer.npy", text_member(region_text(recording, "gold")));
     add_steps(recording, layers, npz);
     npz.finish();

@@ -1,9 +1,9 @@
 #include "analysis/export.h"
 
 #include "analysis/received.h"
-#include "analysis/table.h"
 #include "base/fail.h"
 #include "base/printable.h"
+#include "buoy/table.h"
 #include "io/npz-writer.h"
 #include "io/pending-file.h"
 #include "observe/record-member.h"
@@ -51,7 +51,7 @@ void export_npz(const Recording & recording, const Layers & layers, const Export
     }
     if (received.size() != n_steps * layers.size() * T) {
         fail(printable(recording.path()),
-             ": some steps have no query rows (--attn-rows), so they have no received attention");
+             ": some steps have no query rows (`record.rows`), so they have no received attention");
     }
     PendingFile file(params.out, params.force);
     NpzWriter   npz(file);
@@ -64,7 +64,7 @@ void export_npz(const Recording & recording, const Layers & layers, const Export
     npz.add("tokens.npy", array_member({extent(S + 1), extent(T)}, tokens));
     npz.add("unmask_step.npy", array_member({extent(T)}, recording.unmask_step()));
     npz.add("confidence.npy", array_member({extent(S), extent(T)}, recording.confidence()));
-    npz.add("meta.json", recording.meta().dump());
+    npz.add("meta.json", meta_of(recording).dump());
     npz.finish();
     file.commit();
 }
@@ -87,7 +87,7 @@ void export_csv(const Recording & recording, const Layers & layers, const Export
 }
 
 void export_bertviz(const Recording & recording, const Layers & layers, const ExportParams & params) {
-    recording.need_reduce({TapReduce::none, TapReduce::heads}, "export --format bertviz");
+    recording.need_reduce({TapReduce::none, TapReduce::heads}, "export as bertviz");
     PendingFile file(params.out, params.force);
     const auto  put = [&](const std::string & text) { file.write(text.data(), text.size()); };
     put("{\"tokens\": " + nlohmann::json(recording.pieces()).dump() + ", \"layers\": " + nlohmann::json(layers).dump() +
@@ -148,7 +148,7 @@ void export_recording(const ExportParams & params) {
     } else if (params.format == "bertviz") {
         export_bertviz(recording, layers, params);
     } else {
-        fail("--format: ", in_quotes(params.format), " is none of neuir, npz, csv and bertviz");
+        fail("`format`: ", in_quotes(params.format), " is none of neuir, npz, csv and bertviz");
     }
 }
 

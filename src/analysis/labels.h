@@ -1,7 +1,7 @@
 #pragma once
 
 #include "analysis/recording.h"
-#include "figure/figure.h"
+#include "buoy/figure.h"
 
 #include <string>
 #include <vector>

@@ -49,7 +49,7 @@ void write_csv(const NpzReader & file, const NpzMember & member, int64_t index, 
         fail(where, ": an array of ", header.shape.size(), " dimensions, expected at most 3");
     }
     if (index >= 0 && header.shape.size() != 3) {
-        fail(where, ": --index picks a matrix of an array with 3 dimensions, this one has ", header.shape.size());
+        fail(where, ": `index` picks a matrix of an array with 3 dimensions, this one has ", header.shape.size());
     }
     if (index >= 0 && index >= header.shape[0]) {
         fail(where, ": there is no index ", index, ", they are 0 to ", header.shape[0] - 1);

@@ -90,7 +90,7 @@ QkMaps maps_of(const Recording & recording, const QkPass & pass, const TakeQ & t
 } // namespace
 
 std::vector<size_t> key_heads(const Recording & recording, const std::vector<int32_t> & heads, size_t n_kv) {
-    const MetaReader    meta(recording.meta(), printable(recording.path()) + ": meta.json");
+    const MetaReader    meta(meta_of(recording), printable(recording.path()) + ": meta.json");
     const size_t        n_head = meta.count({"model", "n_head"});
     std::vector<size_t> out;
     for (int32_t head : heads) {
@@ -125,7 +125,7 @@ QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, 
 QkMaps head_maps(const Recording & recording, const QkPass & pass, int32_t head) {
     const auto found = std::find(pass.heads.begin(), pass.heads.end(), head);
     if (found == pass.heads.end()) {
-        fail("--head: ", printable(recording.path()), ": head ", head, " was not recorded (--attn-heads)");
+        fail("`head`: ", printable(recording.path()), ": head ", head, " was not recorded (`record.heads`)");
     }
     const auto at = static_cast<size_t>(found - pass.heads.begin());
     return maps_of(

@@ -92,7 +92,7 @@ Findings study_qk(const StudyParams & params) {
     out.figure.title = "What makes anchors: angle and norm";
     out.figure.caption =
         std::string("Advantage of anchor columns over the others in q·k = ‖q‖‖k‖cos θ, split by what makes it; "
-                    "--layer N draws that layer's maps.") +
+                    "asked for one layer, its maps are drawn.") +
         band_text(measured);
     if (!maps.empty()) {
         out.figure.charts  = std::move(maps);

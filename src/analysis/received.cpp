@@ -48,7 +48,7 @@ void divide(Received & sums, size_t n) {
 void check_rows(const Recording & recording, int32_t step, size_t n_rows, const std::string & metric) {
     if (recording.reduce() == TapReduce::received && n_rows != recording.rows(step).size()) {
         fail(printable(recording.path()), ": ", metric, " needs some of step ", step,
-             "'s rows, their mean was recorded; record with --attn-reduce heads");
+             "'s rows, their mean was recorded; record with `record.reduce` heads");
     }
 }
 
@@ -73,10 +73,10 @@ Array mean_over_heads(Array pattern, TapReduce reduce) {
 std::vector<int32_t> choose_layers(const Recording & recording, const IndexRanges & ranges) {
     const std::vector<int32_t> & layers = recording.layers();
     const std::vector<int32_t>   wanted =
-        resolve_ranges(concat("--layers: ", printable(recording.path())), ranges, "layer", layers.back() + 1);
+        resolve_ranges(concat("`layers`: ", printable(recording.path())), ranges, "layer", layers.back() + 1);
     for (int32_t layer : wanted) {
         if (!std::binary_search(layers.begin(), layers.end(), layer)) {
-            fail("--layers: ", printable(recording.path()), ": layer ", layer, " was not recorded (--attn-layers)");
+            fail("`layers`: ", printable(recording.path()), ": layer ", layer, " was not recorded (`record.layers`)");
         }
     }
     return wanted.empty() ? layers : wanted;
@@ -105,7 +105,7 @@ std::vector<StepRows> latest_rows(const Recording & recording, const std::option
     }
     if (choice.empty()) {
         fail(printable(recording.path()), ": no query row ", step ? concat("up to step ", *step, " ") : std::string(),
-             "was recorded (--attn-rows)");
+             "was recorded (`record.rows`)");
     }
     std::reverse(choice.begin(), choice.end());
     return choice;

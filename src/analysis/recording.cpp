@@ -4,8 +4,8 @@
 #include "analysis/meta-reader.h"
 #include "base/fail.h"
 #include "base/printable.h"
+#include "buoy/names.h"
 #include "io/json-file.h"
-#include "observe/record-choice.h"
 #include "observe/record-member.h"
 
 #include <algorithm>
@@ -16,18 +16,6 @@ namespace buoy::analysis {
 namespace {
 
 constexpr int format_version = 1;
-
-const char * flag_word(Tap tap) {
-    switch (tap) {
-        case Tap::attn_scores: return "scores";
-        case Tap::pattern: return "pattern";
-        case Tap::rot_q: return "q";
-        case Tap::rot_k: return "k";
-        case Tap::v: return "v";
-        case Tap::resid_post: return "resid";
-    }
-    return "unknown";
-}
 
 AttentionKind attention_of(const MetaReader & meta) {
     const std::string name = meta.text({"attention"});
@@ -41,8 +29,8 @@ AttentionKind attention_of(const MetaReader & meta) {
 
 TapReduce reduce_of(const MetaReader & meta) {
     const std::string name = meta.text({"recorded", "reduce"});
-    for (TapReduce reduce : {TapReduce::none, TapReduce::heads, TapReduce::received, TapReduce::regions}) {
-        if (name == reduce_name(reduce)) {
+    for (const auto & [known, reduce] : reduce_names) {
+        if (name == known) {
             return reduce;
         }
     }
@@ -76,20 +64,24 @@ std::vector<int32_t> read_int32(const NpzReader & file, const std::string & name
 } // namespace
 
 Recording Recording::open(const std::string & path) {
-    Recording recording(NpzReader::open(path));
+    Recording recording(std::make_shared<Source>(Source{NpzReader::open(path), {}}));
     recording.read_meta();
     recording.read_arrays();
     return recording;
 }
 
+const std::string & Recording::path() const { return source_->file.path(); }
+
+std::string Recording::meta_json() const { return source_->meta.dump(); }
+
 void Recording::read_meta() {
     const std::string file   = printable(path());
-    const NpzMember * member = file_.find("meta.json");
+    const NpzMember * member = source_->file.find("meta.json");
     if (member == nullptr) {
         fail(file, ": not a recording: there is no meta.json in it");
     }
-    meta_ = parse_json(file_.read_text(*member), file + ": meta.json");
-    const MetaReader meta(meta_, file + ": meta.json");
+    source_->meta = parse_json(source_->file.read_text(*member), file + ": meta.json");
+    const MetaReader meta(source_->meta, file + ": meta.json");
     if (meta.text({"format"}) != "buoy-recording" || meta.integer({"format_version"}) != format_version) {
         fail(file, ": not a recording of format version ", format_version);
     }
@@ -126,10 +118,10 @@ void Recording::read_meta() {
 
 void Recording::read_arrays() {
     const auto T = static_cast<int64_t>(n_positions_);
-    tokens_      = read_int32(file_, "tokens.npy", {static_cast<int64_t>(n_steps_) + 1, T});
+    tokens_      = read_int32(source_->file, "tokens.npy", {static_cast<int64_t>(n_steps_) + 1, T});
     for (int32_t step : steps_) {
         const std::string    name = rows_name(step);
-        std::vector<int32_t> rows = read_int32(file_, name, {});
+        std::vector<int32_t> rows = read_int32(source_->file, name, {});
         for (size_t i = 0; i < rows.size(); i++) {
             if (rows[i] < (i == 0 ? 0 : rows[i - 1] + 1) || rows[i] >= T) {
                 fail(printable(path()), ": ", name, ": position ", rows[i], " among ", T, " is out of place");
@@ -151,12 +143,12 @@ const Region * Recording::region(const std::string & name) const {
 }
 
 std::vector<int32_t> Recording::unmask_step() const {
-    return read_int32(file_, "unmask_step.npy", {static_cast<int64_t>(n_positions_)});
+    return read_int32(source_->file, "unmask_step.npy", {static_cast<int64_t>(n_positions_)});
 }
 
 std::vector<float> Recording::confidence() const {
     NpyHeader          header;
-    std::vector<float> values = file_.read_floats(file_.get("confidence.npy"), header);
+    std::vector<float> values = source_->file.read_floats(source_->file.get("confidence.npy"), header);
     if (values.size() != n_steps_ * n_positions_) {
         fail(printable(path()), ": confidence.npy: the shape does not fit what meta.json says");
     }
@@ -209,7 +201,7 @@ Array Recording::read(Tap tap, int32_t step, int32_t layer) const {
     const std::string name = tap_member_name(tap, step, layer);
     NpyHeader         header;
     Array             array;
-    array.values = file_.read_floats(file_.get(name), header);
+    array.values = source_->file.read_floats(source_->file.get(name), header);
     array.shape.assign(header.shape.begin(), header.shape.end());
     check_shape(tap, step, array, name);
     return array;
@@ -221,8 +213,8 @@ void Recording::need(Tap tap, const std::string & metric) const {
         for (const std::string & folder : taps_) {
             found += (found.empty() ? "" : ", ") + folder;
         }
-        fail(printable(path()), ": ", metric, " needs the tap ", flag_word(tap), ", the recording has ",
-             printable(found), "; record with --attn-taps and ", flag_word(tap), " in its list");
+        fail(printable(path()), ": ", metric, " needs the tap ", name_of(tap_names, tap), ", the recording has ",
+             printable(found), "; record with `record.taps` and ", name_of(tap_names, tap), " in its list");
     }
 }
 
@@ -233,10 +225,10 @@ void Recording::need_reduce(std::initializer_list<TapReduce> any, const std::str
     }
     std::string names;
     for (TapReduce reduce : any) {
-        names += (names.empty() ? "" : " or ") + std::string(reduce_name(reduce));
+        names += (names.empty() ? "" : " or ") + std::string(name_of(reduce_names, reduce));
     }
-    fail(printable(path()), ": ", metric, " can't be had from patterns reduced to ", reduce_name(reduce_),
-         "; record with --attn-reduce ", names);
+    fail(printable(path()), ": ", metric, " can't be had from patterns reduced to ", name_of(reduce_names, reduce_),
+         "; record with `record.reduce` ", names);
 }
 
 } // namespace buoy::analysis

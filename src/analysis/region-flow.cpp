@@ -51,7 +51,7 @@ void add_sums(const Recording & recording, const StepRows & one, int32_t layer,
 void add_recorded(const Recording & recording, const StepRows & one, int32_t layer, SquareMatrix & sums) {
     if (one.rows.size() != recording.rows(one.step).size()) {
         fail(printable(recording.path()), ": rollout of the finished sequence needs some of step ", one.step,
-             "'s rows, their sums were recorded; record with --attn-reduce heads, or ask for one --step");
+             "'s rows, their sums were recorded; record with `record.reduce` heads, or ask for one `step`");
     }
     const Array pattern = recording.read(Tap::pattern, one.step, layer);
     for (size_t i = 0; i < pattern.values.size(); i++) {
@@ -62,7 +62,7 @@ void add_recorded(const Recording & recording, const StepRows & one, int32_t lay
 Flow flow_of(const Recording & recording, const StudyParams & params) {
     recording.need_reduce({TapReduce::none, TapReduce::heads, TapReduce::regions}, "rollout");
     if (recording.regions().empty()) {
-        fail(printable(recording.path()), ": rollout needs regions, the recording names none (--attn-regions)");
+        fail(printable(recording.path()), ": rollout needs regions, the recording names none (`record.regions`)");
     }
     Flow out;
     for (const Region & region : recording.regions()) {

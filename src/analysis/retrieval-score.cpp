@@ -38,7 +38,7 @@ std::vector<size_t> gold_positions(const Recording & recording, const std::strin
             names += (names.empty() ? "" : ", ") + region.name;
         }
         fail(printable(recording.path()), ": retrieval needs a region ", in_quotes(gold), ", the recording has ",
-             names.empty() ? "none" : printable(names), " (--attn-regions when recording, --gold to name another)");
+             names.empty() ? "none" : printable(names), " (`record.regions` when recording, `gold` to name another)");
     }
     return positions;
 }
@@ -92,8 +92,8 @@ double answer_recall(const Recording & recording, const std::string & gold) {
 }
 
 std::vector<int32_t> recorded_heads(const Recording & recording) {
-    const MetaReader meta(recording.meta(), printable(recording.path()) + ": meta.json");
-    if (recording.meta()["recorded"]["heads"].is_array()) {
+    const MetaReader meta(meta_of(recording), printable(recording.path()) + ": meta.json");
+    if (meta_of(recording)["recorded"]["heads"].is_array()) {
         return meta.integers({"recorded", "heads"});
     }
     std::vector<int32_t> heads(meta.count({"model", "n_head"}));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "buoy/table.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -8,12 +10,6 @@
 // Values that are not finite are left out everywhere; the mean of nothing is NaN.
 
 namespace buoy::analysis {
-
-struct Spread {
-    double mean      = 0;
-    double deviation = 0; // of the sample, n - 1; 0 for a single value
-    size_t n         = 0;
-};
 
 Spread spread_of(const std::vector<double> & values);
 double mean_of(const std::vector<double> & values);

@@ -2,9 +2,8 @@
 
 #include "analysis/anchors.h"
 #include "analysis/recording.h"
-#include "analysis/table.h"
-#include "buoy/index-ranges.h"
-#include "figure/figure.h"
+#include "analysis/statistics.h"
+#include "buoy/study.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,19 +14,6 @@
 namespace buoy::analysis {
 
 using Json = nlohmann::ordered_json;
-
-// What is asked of recordings; each metric uses what concerns it.
-struct StudyParams {
-    std::vector<std::string>  paths;
-    std::vector<std::string>  labels; // instead of the models' names, one for each path; empty: none
-    IndexRanges               layers; // empty: all recorded
-    std::optional<int32_t>    step;
-    std::optional<int32_t>    head; // qk: of the maps; the mean of all otherwise
-    std::optional<AnchorRule> rule;
-    std::string               gold       = "gold"; // name of a region
-    double                    min_recall = 50;     // retrieval: percent, answers at or below are left out
-    uint32_t                  seed       = 0;      // of the bootstrap
-};
 
 // The result of a metric in every form in which it is shown.
 struct Findings {

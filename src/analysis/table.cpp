@@ -1,4 +1,4 @@
-#include "analysis/table.h"
+#include "buoy/table.h"
 
 #include "base/utf8.h"
 #include "figure/text.h"
@@ -35,16 +35,6 @@ std::string readable(const Cell & cell, int digits) {
     }
     const auto & spread = std::get<Spread>(cell);
     return fixed(spread.mean, digits) + (spread.n > 1 ? " ± " + fixed(spread.deviation, digits) : "");
-}
-
-size_t width_of(std::string_view text) {
-    size_t width = 0;
-    while (!text.empty()) {
-        const size_t length = std::max<size_t>(utf8_sequence_length(text), 1);
-        width += static_cast<size_t>(utf8_width(text.substr(0, length)));
-        text.remove_prefix(length);
-    }
-    return width;
 }
 
 std::string number_field(double value) { return std::isfinite(value) ? nlohmann::json(value).dump() : ""; }
@@ -88,14 +78,14 @@ std::string to_text(const Table & table) {
     std::vector<size_t> widths(table.columns.size(), 0);
     for (const auto & line : lines) {
         for (size_t i = 0; i < line.size(); i++) {
-            widths[i] = std::max(widths[i], width_of(line[i]));
+            widths[i] = std::max(widths[i], utf8_columns(line[i]));
         }
     }
     std::string out = table.title.empty() ? "" : table.title + "\n";
     for (const auto & line : lines) {
         std::string text;
         for (size_t i = 0; i < line.size(); i++) {
-            const std::string space(widths[i] - width_of(line[i]), ' ');
+            const std::string space(widths[i] - utf8_columns(line[i]), ' ');
             text += (i == 0 ? "" : "  ") + (left[i] ? line[i] + space : space + line[i]);
         }
         out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";

@@ -1,4 +1,4 @@
-#include "arch/random-model.h"
+#include "buoy/random-model.h"
 
 #include "arch/arch.h"
 #include "base/fail.h"

@@ -4,12 +4,23 @@
 #include "base/parse-number.h"
 #include "base/printable.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <locale>
 #include <sstream>
 
 namespace buoy {
+
+std::vector<std::string> split(std::string_view text, const char * separators) {
+    std::vector<std::string> parts;
+    for (size_t first = 0; first <= text.size();) {
+        const size_t last = std::min(text.find_first_of(separators, first), text.size());
+        parts.emplace_back(text.substr(first, last - first));
+        first = last + 1;
+    }
+    return parts;
+}
 
 uint64_t parse_size(const std::string & where, const std::string & text) {
     const std::string units  = "KMGT";

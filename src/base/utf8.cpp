@@ -103,4 +103,16 @@ std::string utf8_nfc(const std::string & text) {
     return std::string(reinterpret_cast<const char *>(mapped), static_cast<size_t>(length));
 }
 
+size_t utf8_character_length(std::string_view text) { return std::max<size_t>(utf8_sequence_length(text), 1); }
+
+size_t utf8_columns(std::string_view text) {
+    size_t n_columns = 0;
+    while (!text.empty()) {
+        const size_t length = utf8_character_length(text);
+        n_columns += static_cast<size_t>(utf8_width(text.substr(0, length)));
+        text.remove_prefix(length);
+    }
+    return n_columns;
+}
+
 } // namespace buoy

@@ -1,4 +1,4 @@
-#include "decode/frequency-table.h"
+#include "buoy/frequency-table.h"
 
 #include "base/fail.h"
 #include "base/printable.h"
@@ -44,6 +44,13 @@ void save_frequency_table(const FrequencyTable & table, const std::string & path
     PendingFile       file(path, force);
     file.write(text.data(), text.size());
     file.commit();
+}
+
+void count_tokens(FrequencyTable & table, const Vocab & vocab, const std::string & text) {
+    for (const int32_t id : vocab.encode(text, false, false)) {
+        table.counts[id]++;
+        table.n_total++;
+    }
 }
 
 } // namespace buoy

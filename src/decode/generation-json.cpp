@@ -2,7 +2,10 @@
 
 #include "base/parse-number.h"
 #include "buoy/error.h"
+#include "buoy/names.h"
+#include "buoy/version.h"
 #include "decode/settings.h"
+#include "io/json-file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,16 +17,6 @@ namespace buoy {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const char * kv_name(KvType type) { return type == KvType::f32 ? "f32" : type == KvType::f16 ? "f16" : "q8_0"; }
-
-const char * flash_name(FlashAttention flash) {
-    return flash == FlashAttention::on ? "on" : flash == FlashAttention::off ? "off" : "auto";
-}
-
-const char * cache_name(DiffusionCache cache) {
-    return cache == DiffusionCache::none ? "none" : cache == DiffusionCache::prefix ? "prefix" : "dual";
-}
 
 // The shortest text that reads as the same float: 0.25, not 0.250000000000000013…
 Json number(float value) {
@@ -58,7 +51,7 @@ void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & p
     json["cfg_scale"]             = number(params.cfg_scale);
     json["threshold"]             = number(params.threshold);
     json["factor"]                = number(params.factor);
-    json["cache"]                 = cache_name(resolved.cache);
+    json["cache"]                 = name_of(cache_names, resolved.cache);
     json["cache_refresh"]         = count(params.cache_refresh);
     if (resolved.is_block_causal()) {
         json["sub_block_length"] = count(resolved.sub_block_length);
@@ -110,9 +103,9 @@ Json settings_json(const ModelInfo & info, const ContextParams & context, const 
     json["end_ids"]      = params.end_ids;
     json["n_ctx"]        = context.n_ctx;
     json["n_threads"]    = count(context.n_threads);
-    json["flash_attn"]   = flash_name(context.flash);
-    json["cache_type_k"] = kv_name(context.type_k);
-    json["cache_type_v"] = kv_name(context.type_v);
+    json["flash_attn"]   = name_of(flash_names, context.flash);
+    json["cache_type_k"] = name_of(kv_type_names, context.type_k);
+    json["cache_type_v"] = name_of(kv_type_names, context.type_v);
     if (info.traits.is_diffusion()) {
         add_denoising(json, info, params);
     }
@@ -135,7 +128,7 @@ Json asked_json(const GenerateParams & params) {
     json["pc_lambda"]        = number(params.pc_lambda);
     json["pc_alpha"]         = number(params.pc_alpha);
     json["pc_total"]         = params.pc_table.n_total;
-    json["cache"]            = params.cache ? Json(cache_name(*params.cache)) : Json(nullptr);
+    json["cache"]            = params.cache ? Json(name_of(cache_names, *params.cache)) : Json(nullptr);
     json["cache_refresh"]    = count(params.cache_refresh);
     json["edit_threshold"]   = number(params.edit_threshold);
     json["post_steps"]       = params.post_steps;
@@ -145,9 +138,9 @@ Json asked_json(const GenerateParams & params) {
 Json asked_json(const ContextParams & context) {
     return {
         {"n_ctx", context.n_ctx},
-        {"flash_attn", flash_name(context.flash)},
-        {"cache_type_k", kv_name(context.type_k)},
-        {"cache_type_v", kv_name(context.type_v)},
+        {"flash_attn", name_of(flash_names, context.flash)},
+        {"cache_type_k", name_of(kv_type_names, context.type_k)},
+        {"cache_type_v", name_of(kv_type_names, context.type_v)},
     };
 }
 
@@ -164,6 +157,27 @@ double tokens_per_second(const Generation & generation) {
     return generation.decode_ms > 0.0 ? n * 1000.0 / generation.decode_ms : 0.0;
 }
 
-std::string json_line(const Json & json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string generation_json(const GenerationAccount & account) {
+    const Generation & generation = account.generation;
+    const Json         json       = {
+                      {"text", account.text},
+                      {"prompt_tokens", generation.prompt},
+                      {"tokens", generation.tokens},
+                      {"steps", steps_json(generation.steps)},
+                      {"forwards", generation.n_forward},
+                      {"seed", account.params.seed},
+                      {"ended", generation.ended},
+                      {"stopped", generation.stopped},
+                      {"model", model_json(account.model)},
+                      {"settings", settings_json(account.model, account.context, account.params)},
+                      {"timings",
+                       {{"load_ms", account.load_ms},
+                        {"prompt_ms", generation.prompt_ms},
+                        {"decode_ms", generation.decode_ms},
+                        {"tokens_per_s", tokens_per_second(generation)}}},
+                      {"version", version()},
+    };
+    return json_line(json);
+}
 
 } // namespace buoy

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/generate.h"
+#include "buoy/generation-json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,11 +14,5 @@ nlohmann::ordered_json settings_json(const ModelInfo & info, const ContextParams
 nlohmann::ordered_json asked_json(const GenerateParams & params);
 nlohmann::ordered_json asked_json(const ContextParams & context); // of what may change a number; not the threads
 nlohmann::ordered_json steps_json(const std::vector<StepReport> & steps);
-
-// The tokens that decode_ms went into, per second: an autoregressive run's first token belongs to its prompt.
-double tokens_per_second(const Generation & generation);
-
-// Text on one line, invalid UTF-8 replaced.
-std::string json_line(const nlohmann::ordered_json & json);
 
 } // namespace buoy

@@ -57,7 +57,7 @@ GgmlContext::GgmlContext(std::shared_ptr<const GgmlModel> model, const ContextPa
         const bool         can    = device_has_flash(device, hp.layer(il), params);
         if (params.flash == FlashAttention::on && !can) {
             fail("device ", ggml_backend_dev_name(device), " has no flash attention for head dimension ",
-                 hp.layer(il).head_dim, "; automatic or off works");
+                 hp.layer(il).head_dim, "; `flash` auto or off works");
         }
         flash_.push_back(can && params.flash != FlashAttention::off);
     }

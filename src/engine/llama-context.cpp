@@ -155,7 +155,7 @@ void LlamaContext::check_observable(const ForwardRequest & request) const {
     for (const TapPoint & point : all_taps(request)) {
         if (point.tap != Tap::resid_post && flash_ == FlashAttention::on) {
             fail(tap_name(point.tap, point.layer),
-                 " cannot be observed through libllama with flash attention; use -fa off");
+                 " cannot be observed through libllama with flash attention; use `flash` off");
         }
         const bool rotated = point.tap == Tap::rot_q || point.tap == Tap::rot_k;
         if (rotated && request.kv == KvUse::store && params_.type_k == KvType::q8_0) {

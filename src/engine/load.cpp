@@ -32,7 +32,7 @@ std::vector<std::string> servers_of(const ModelParams & params) {
     load_backends();
     std::vector<ggml_backend_dev_t> devices = choose_gpus(params);
     for (const TensorOverride & override : params.overrides) {
-        devices.push_back(find_device("--override-tensor", override.device));
+        devices.push_back(find_device("`overrides`", override.device));
     }
     std::vector<std::string> servers;
     for (ggml_backend_dev_t device : devices) {

@@ -71,7 +71,7 @@ void check_tokens(const ForwardRequest & request, const ModelInfo & info, int32_
     }
     const int64_t last = request.positions.empty() ? static_cast<int64_t>(T) - 1 : request.positions.back();
     if (request.kv == KvUse::store && last >= n_ctx) {
-        fail("position ", last, " does not fit into the context of ", n_ctx, " (-c)");
+        fail("position ", last, " does not fit into the context of ", n_ctx, " (`n_ctx`)");
     }
     if (request.block_length < 0) {
         fail("the block length is ", request.block_length, ", expected 0 (the model's) or more");

@@ -51,7 +51,7 @@ bool is_name(const std::string & text) {
 QaEdit parse_one(const std::string & text) {
     if (is_name(text)) {
         if (find_ready(text) == nullptr) {
-            fail("--attn-edit: ", in_quotes(text), " is none of ", ready_names(), ", and no \"NAME: SPEC\"");
+            fail("`edits`: ", in_quotes(text), " is none of ", ready_names(), ", and no \"NAME: SPEC\"");
         }
         EditSpec spec;
         spec.text = text;
@@ -112,7 +112,7 @@ std::vector<QaEdit> parse_qa_edits(const std::vector<std::string> & texts) {
         if (same == edits.end()) {
             edits.push_back(std::move(one));
         } else if (same->specs[0].text == one.specs[0].text) {
-            fail("--attn-edit: ", in_quotes(text), " is given twice");
+            fail("`edits`: ", in_quotes(text), " is given twice");
         } else {
             same->specs.push_back(one.specs[0]);
         }

@@ -19,9 +19,6 @@ struct ReadyEdit {
 
 const std::vector<ReadyEdit> & ready_edits();
 
-// A ready edit's name, "NAME: SPEC", or a SPEC, which is its own name then. Specs of the same name are one condition.
-std::vector<QaEdit> parse_qa_edits(const std::vector<std::string> & texts);
-
 // Carries a condition's edits through the generation of one answer. They may name the prompt's regions, a region that this prompt
 // does not have (gold where there is none) has no positions, and "writing" are the rows that write the answer. Null: the condition
 // has no edits. Throws Error where the engine edits nothing.

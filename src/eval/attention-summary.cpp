@@ -129,7 +129,7 @@ std::vector<QaAttention> summarize_attention(const std::string & path) {
                 by_cell[{result.model, result.condition}].add(result);
             }
         } catch (const nlohmann::json::exception &) {
-            fail(printable(path), ":", reader.n_read() + 1, ": \"attention\" is not what --attn-metrics writes");
+            fail(printable(path), ":", reader.n_read() + 1, ": \"attention\" is not what `attention` writes");
         }
     }
     std::vector<QaAttention> out;

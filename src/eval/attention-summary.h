@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analysis/table.h"
+#include "buoy/table.h"
 #include "eval/summary.h"
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct QaAttention {
     std::vector<std::vector<double>> rollout;         // [R][R], mean flow; NaN where no answer has both
 };
 
-// Models, then conditions; none without --attn-metrics.
+// Models, then conditions; none where the attention was not measured.
 std::vector<QaAttention> summarize_attention(const std::string & path);
 
 std::vector<analysis::Table> attention_tables(const std::vector<QaAttention> & cells); // to be read

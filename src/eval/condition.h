@@ -1,6 +1,6 @@
 #pragma once
 
-#include "buoy/edit.h"
+#include "buoy/eval.h"
 #include "eval/item.h"
 
 #include <cstdint>
@@ -30,27 +30,6 @@ struct QaCondition {
     size_t      value      = 0;   // gold_position: from 1; noise: passages of other questions
     double      share      = 0.0; // truncate_gold: words kept
     std::vector<EditSpec> edits;  // edited; may name the regions of a QaPrompt
-};
-
-// An edit of the attention as a condition of its own, "edit=NAME".
-struct QaEdit {
-    std::string           name;
-    std::vector<EditSpec> specs;
-};
-
-// The conditions that a run is about, besides closed book.
-struct QaPlan {
-    bool                closed_book = true;
-    std::vector<size_t> passages    = {5}; // the largest is the base of those below
-    std::vector<size_t> gold_positions;
-    bool                all_positions = false; // every one of the base's
-    std::vector<size_t> noise;
-    bool                shuffle     = false;
-    bool                drop_gold   = false;
-    bool                repeat_gold = false;
-    std::vector<double> truncate_gold;
-    bool                contradict = false;
-    std::vector<QaEdit> edits;
 };
 
 // The columns in their order. Throws Error where a gold position is not among the passages, or a name comes twice.

@@ -240,7 +240,7 @@ void make_figure_directory(const std::string & directory) {
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     if (error) {
-        fail("--figures: ", printable(directory), " can't be made: ", error.message());
+        fail("`figures`: ", printable(directory), " can't be made: ", error.message());
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "buoy/eval.h"
 #include "eval/item.h"
 
 #include <cstddef>
@@ -78,9 +79,5 @@ private:
     int                   fd_ = -1;
     std::vector<QaResult> found_;
 };
-
-// Puts the shards of a run together; the file is the one that a run without shards writes. Throws Error where they differ in their settings, or
-// one is missing, comes twice or is not complete.
-void merge_results(const std::vector<std::string> & paths, const std::string & output, bool force);
 
 } // namespace buoy

@@ -3,6 +3,8 @@
 #include "base/fail.h"
 #include "base/printable.h"
 #include "base/utf8.h"
+#include "buoy/edit.h"
+#include "buoy/names.h"
 #include "buoy/version.h"
 #include "decode/generation-json.h"
 #include "eval/attention-edits.h"
@@ -53,7 +55,7 @@ Json settings_of(const QaRun & run) {
         }
         conditions.push_back(json);
     }
-    const char * unpack = run.model.unpack == Unpack::off ? "off" : run.model.unpack == Unpack::f16 ? "f16" : "auto";
+    const char * unpack = name_of(unpack_names, run.model.unpack);
     return {
         {"version", version()},
         {"dataset", {{"name", utf8_repair(run.dataset->name)}, {"hash", run.dataset->hash}}},
@@ -208,7 +210,7 @@ std::string default_output(const QaRun & run) {
 
 bool run_qa(const QaRun & run) {
     if (run.generate.n_predict < 1) {
-        fail("an answer needs at least one token, -n is ", run.generate.n_predict);
+        fail("an answer needs at least one token, `n_predict` is ", run.generate.n_predict);
     }
     const QaConditions      conditions(run.dataset->items, run.generate.seed);
     const std::vector<Task> tasks = make_tasks(run, conditions);

@@ -1,8 +1,6 @@
 #pragma once
 
-#include "buoy/context.h"
-#include "buoy/generate.h"
-#include "buoy/log.h"
+#include "buoy/eval.h"
 #include "eval/condition.h"
 #include "eval/dataset.h"
 #include "eval/result-file.h"
@@ -23,13 +21,6 @@ struct QaModel {
 
 // Names are those of the files, with a number where they would be the same.
 std::vector<QaModel> name_models(const std::vector<std::string> & paths);
-
-struct QaProgress {
-    std::string model;
-    size_t      n_done    = 0; // answers, with those that the file had
-    size_t      n_resumed = 0; // of them
-    size_t      n_all     = 0;
-};
 
 // Everything that a run is.
 struct QaRun {

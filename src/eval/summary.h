@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analysis/table.h"
+#include "buoy/table.h"
 #include "eval/result-file.h"
 
 #include <cstddef>

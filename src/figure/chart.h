@@ -1,7 +1,7 @@
 #pragma once
 
+#include "buoy/figure.h"
 #include "figure/axis.h"
-#include "figure/figure.h"
 #include "figure/scene.h"
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "buoy/figure.h"
 #include "figure/axis.h"
 #include "figure/chart.h"
-#include "figure/figure.h"
 
 namespace buoy::figure {
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "buoy/figure.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,8 +16,6 @@ struct Color {
 
 std::string hex(const Color & color);       // #rrggbb
 double      luminance(const Color & color); // relative luminance of WCAG, 0 to 1
-
-enum class Theme { light, dark };
 
 // Dark purple over blue and green to yellow, its lightness rising evenly, so it reads in grey and with any colour vision.
 Color sequential_color(double t); // t in [0, 1]

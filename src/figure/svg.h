@@ -1,6 +1,6 @@
 #pragma once
 
-#include "figure/figure.h"
+#include "buoy/figure.h"
 #include "figure/scene.h"
 
 #include <string>

@@ -13,14 +13,12 @@ namespace {
 
 constexpr std::string_view ellipsis = "…";
 
-size_t character_length(std::string_view text) { return std::max<size_t>(1, utf8_sequence_length(text)); }
-
 // Bytes of the text that fit, in whole characters.
 size_t fitting_length(std::string_view text, double size, double width, bool bold) {
     size_t length = 0;
     double used   = 0;
     while (length < text.size()) {
-        const size_t next = character_length(text.substr(length));
+        const size_t next = utf8_character_length(text.substr(length));
         used += text_width(text.substr(length, next), size, bold);
         if (used > width) {
             break;
@@ -89,7 +87,8 @@ std::vector<std::string> wrap_text(std::string_view text, double size, double wi
                 break;
             }
             const size_t space = rest.rfind(' ', length);
-            length = space != std::string_view::npos && space > 0 ? space : std::max(length, character_length(rest));
+            length =
+                space != std::string_view::npos && space > 0 ? space : std::max(length, utf8_character_length(rest));
         }
         lines.emplace_back(rest.substr(0, length));
         rest.remove_prefix(length);

@@ -28,7 +28,7 @@ void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) 
     ggml_backend_dev_memory(device, &free, &total);
     if (total > 0 && needed > total) {
         fail_runtime("out of memory: the K/V store of ", n_ctx, " positions needs ", needed >> 20, " MiB, ",
-                     ggml_backend_dev_name(device), " has ", total >> 20, "; a shorter context needs less");
+                     ggml_backend_dev_name(device), " has ", total >> 20, "; a shorter context (`n_ctx`) needs less");
     }
 }
 
@@ -73,7 +73,7 @@ void KvStore::ensure_memory() {
             ggml_backend_alloc_ctx_tensors_from_buft(ctx.get(), ggml_backend_dev_buffer_type(device)));
         if (!buffer) {
             fail_runtime("out of memory: ", ggml_backend_dev_name(device), " can't hold the K/V store of ", n_ctx_,
-                         " positions; a shorter context needs less");
+                         " positions; a shorter context (`n_ctx`) needs less");
         }
         // a masked key still takes part in 0·k, so never-written cells must hold numbers
         ggml_backend_buffer_clear(buffer.get(), 0);

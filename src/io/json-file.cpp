@@ -62,4 +62,8 @@ std::string load_text(const std::string & path) {
 
 nlohmann::json load_json(const std::string & path) { return parse_json(load_text(path), path); }
 
+std::string json_line(const nlohmann::ordered_json & json) {
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 } // namespace buoy

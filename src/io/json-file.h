@@ -16,4 +16,7 @@ nlohmann::json parse_json(const std::string & text, const std::string & where, J
 std::string    load_text(const std::string & path);
 nlohmann::json load_json(const std::string & path);
 
+// Text on one line, invalid UTF-8 replaced.
+std::string json_line(const nlohmann::ordered_json & json);
+
 } // namespace buoy

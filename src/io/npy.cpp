@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/parse-number.h"
 #include "base/printable.h"
+#include "buoy/files.h"
 #include "io/pending-file.h"
 
 #include <array>

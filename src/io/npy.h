@@ -42,7 +42,4 @@ uint64_t           npy_header_size(const std::string & prefix, const std::string
 // Reads a whole header; an Error that begins with `where` for what is not known: big-endian, Fortran order, other types.
 NpyHeader parse_npy_header(const std::string & bytes, const std::string & where);
 
-// Writes a C-ordered float32 array as .npy through a temporary sibling, so that the final name never holds half of it.
-void write_npy(const std::string & path, const std::vector<int64_t> & shape, const std::vector<float> & data);
-
 } // namespace buoy

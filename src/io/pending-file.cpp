@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/printable.h"
+#include "buoy/files.h"
 
 #include <cerrno>
 #include <cstring>
@@ -138,7 +139,7 @@ void PendingFile::check_target() const {
         fail(printable(path_), ": the output exists and is not a regular file");
     }
     if (!force_) {
-        fail(printable(path_), ": the output exists (--force replaces it)");
+        fail(printable(path_), ": the output exists (`force` replaces it)");
     }
 }
 
@@ -191,6 +192,12 @@ void PendingFile::commit() {
         fsync(directory);
         close(directory);
     }
+}
+
+void write_file(const std::string & path, const std::string & bytes, bool force) {
+    PendingFile file(path, force);
+    file.write(bytes.data(), bytes.size());
+    file.commit();
 }
 
 } // namespace buoy

@@ -4,7 +4,6 @@
 #include "base/printable.h"
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 
 #ifdef __APPLE__
@@ -31,10 +30,10 @@ fs::path program_directory() {
 
 } // namespace
 
-std::vector<std::string> bundled_directories() {
+std::vector<std::string> bundled_directories(const std::string & models_dir) {
     std::vector<std::string> directories;
-    if (const char * given = std::getenv("BUOY_MODELS"); given != nullptr && *given != '\0') {
-        directories.emplace_back(given);
+    if (!models_dir.empty()) {
+        directories.push_back(models_dir);
     }
     if (const fs::path program = program_directory(); !program.empty()) {
         directories.push_back((program / "models").string());
@@ -45,21 +44,21 @@ std::vector<std::string> bundled_directories() {
     return directories;
 }
 
-std::string find_model(const std::string & name_or_path) {
+std::string find_model(const std::string & name_or_path, const std::string & models_dir) {
     std::error_code error;
     if ((name_or_path != bundled_diffusion_model && name_or_path != bundled_autoregressive_model) ||
         fs::exists(name_or_path, error)) {
         return name_or_path;
     }
     std::string looked_at;
-    for (const std::string & directory : bundled_directories()) {
+    for (const std::string & directory : bundled_directories(models_dir)) {
         const fs::path file = fs::path(directory) / (name_or_path + ".gguf");
         if (fs::exists(file, error)) {
             return file.lexically_normal().string();
         }
         looked_at += (looked_at.empty() ? "" : ", ") + printable(directory);
     }
-    fail("the bundled model ", name_or_path, " is not in ", looked_at, "; BUOY_MODELS names another directory");
+    fail("the bundled model ", name_or_path, " is not in ", looked_at, "; `models_dir` names another directory");
 }
 
 } // namespace buoy

@@ -2,9 +2,11 @@
 
 #include "base/fail.h"
 #include "base/printable.h"
+#include "buoy/device.h"
 #include "text/llama-handles.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -53,6 +55,14 @@ void tell_unloaded() {
 
 } // namespace
 
+void prepare_devices(const DeviceParams & params) {
+    if (params.exact) { // ggml's Vulkan backend has no other switches
+        for (const char * name : {"GGML_VK_DISABLE_F16", "GGML_VK_DISABLE_COOPMAT", "GGML_VK_DISABLE_COOPMAT2"}) {
+            setenv(name, "1", 0);
+        }
+    }
+}
+
 const std::string & load_backends() {
     static std::once_flag flag;
     static std::string    warning;
@@ -74,7 +84,7 @@ bool is_rpc(ggml_backend_dev_t device) {
     return std::strcmp(ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)), "RPC") == 0;
 }
 
-ggml_backend_dev_t find_device(const std::string & flag, const std::string & name) {
+ggml_backend_dev_t find_device(const std::string & setting, const std::string & name) {
     std::string known;
     for (ggml_backend_dev_t device : all_devices()) {
         if (name == ggml_backend_dev_name(device)) {
@@ -87,7 +97,7 @@ ggml_backend_dev_t find_device(const std::string & flag, const std::string & nam
             return device;
         }
     }
-    fail(flag, ": unknown device ", in_quotes(name), ", there are: ", known);
+    fail(setting, ": unknown device ", in_quotes(name), ", there are: ", known);
 }
 
 std::vector<ggml_backend_dev_t> choose_gpus(const ModelParams & params) {
@@ -95,12 +105,12 @@ std::vector<ggml_backend_dev_t> choose_gpus(const ModelParams & params) {
     const bool                      none =
         std::find(params.devices.begin(), params.devices.end(), std::string("none")) != params.devices.end();
     if (none && params.devices.size() > 1) {
-        fail("--device: none goes alone");
+        fail("`devices`: none goes alone");
     }
     for (const std::string & name : params.devices) {
-        ggml_backend_dev_t device = name == "none" ? nullptr : find_device("--device", name);
+        ggml_backend_dev_t device = name == "none" ? nullptr : find_device("`devices`", name);
         if (device != nullptr && std::find(gpus.begin(), gpus.end(), device) != gpus.end()) {
-            fail("--device: ", in_quotes(name), " is there twice");
+            fail("`devices`: ", in_quotes(name), " is there twice");
         }
         if (device != nullptr && is_gpu(device)) {
             gpus.push_back(device);
@@ -108,12 +118,12 @@ std::vector<ggml_backend_dev_t> choose_gpus(const ModelParams & params) {
     }
     gpus = params.devices.empty() ? default_gpus() : gpus;
     if (params.tensor_split.size() > gpus.size() && !gpus.empty()) {
-        fail("--tensor-split has ", params.tensor_split.size(), " shares, expected at most one for each of the ",
+        fail("`tensor_split` has ", params.tensor_split.size(), " shares, expected at most one for each of the ",
              gpus.size(), " devices");
     }
     if (params.main_gpu >= 0 && !gpus.empty()) {
         if (static_cast<size_t>(params.main_gpu) >= gpus.size()) {
-            fail("--main-gpu is ", params.main_gpu, ", expected 0 to ", gpus.size() - 1, ": the devices in use are ",
+            fail("`main_gpu` is ", params.main_gpu, ", expected 0 to ", gpus.size() - 1, ": the devices in use are ",
                  gpus.size());
         }
         return {gpus[static_cast<size_t>(params.main_gpu)]};

@@ -34,7 +34,7 @@ std::regex compile(const std::string & pattern) {
     try {
         return std::regex(pattern);
     } catch (const std::regex_error & error) {
-        fail("--override-tensor: ", in_quotes(pattern), " is not a regular expression: ", printable(error.what()));
+        fail("`overrides`: ", in_quotes(pattern), " is not a regular expression: ", printable(error.what()));
     }
 }
 
@@ -70,12 +70,12 @@ std::vector<double> shares_of(const ModelParams & params, const std::vector<size
     double total = 0.0;
     for (double share : shares) {
         if (!(share >= 0.0) || !std::isfinite(share)) {
-            fail("--tensor-split: ", share, " is not a share, expected 0 or more");
+            fail("`tensor_split`: ", share, " is not a share, expected 0 or more");
         }
         total += share;
     }
     if (!(total > 0.0)) {
-        fail("--tensor-split: no device has a share");
+        fail("`tensor_split`: no device has a share");
     }
     return shares;
 }
@@ -121,7 +121,7 @@ Placement::Placement(const ModelParams & params, const GgufFile & file, int32_t 
 void Placement::read_overrides(const ModelParams & params, const GgufFile & file) {
     for (const TensorOverride & override : params.overrides) {
         const std::regex   regex  = compile(override.pattern);
-        ggml_backend_dev_t device = find_device("--override-tensor", override.device);
+        ggml_backend_dev_t device = find_device("`overrides`", override.device);
         bool               found  = false;
         for (const GgufTensor & tensor : file.tensors()) {
             if (std::regex_search(tensor.name, regex)) {
@@ -130,7 +130,7 @@ void Placement::read_overrides(const ModelParams & params, const GgufFile & file
             }
         }
         if (!found) {
-            warn(params, concat("--override-tensor has no effect: no tensor's name has ", in_quotes(override.pattern)));
+            warn(params, concat("`overrides` has no effect: no tensor's name has ", in_quotes(override.pattern)));
         }
     }
     bool any_expert = false;
@@ -142,20 +142,20 @@ void Placement::read_overrides(const ModelParams & params, const GgufFile & file
         }
     }
     if (params.n_cpu_moe > 0 && !any_expert) {
-        warn(params, "--n-cpu-moe has no effect: the model has no experts");
+        warn(params, "`n_cpu_moe` has no effect: the model has no experts");
     }
 }
 
 void Placement::place_layers(const ModelParams & params, const GgufFile & file, const MemoryUse & use) {
     const std::vector<ggml_backend_dev_t> gpus = choose_gpus(params);
     if (gpus.empty() && params.n_gpu_layers > 0) {
-        warn(params,
-             params.n_gpu_layers == std::numeric_limits<int32_t>::max()
-                 ? std::string("-ngl all has no effect: no GPU device was found, running on the CPU")
-                 : concat("-ngl ", params.n_gpu_layers, " has no effect: no GPU device was found, running on the CPU"));
+        warn(params, params.n_gpu_layers == std::numeric_limits<int32_t>::max()
+                         ? std::string("`n_gpu_layers` all has no effect: no GPU device was found, running on the CPU")
+                         : concat("`n_gpu_layers` ", params.n_gpu_layers,
+                                  " has no effect: no GPU device was found, running on the CPU"));
     }
     if (gpus.empty() && (!params.tensor_split.empty() || params.main_gpu > 0)) {
-        warn(params, concat(params.tensor_split.empty() ? "--main-gpu" : "--tensor-split",
+        warn(params, concat(params.tensor_split.empty() ? "`main_gpu`" : "`tensor_split`",
                             " has no effect: no GPU device is in use"));
     }
     if (gpus.empty() || params.n_gpu_layers == 0) {
@@ -176,7 +176,7 @@ void Placement::place_layers(const ModelParams & params, const GgufFile & file, 
     embed_ = n_offloaded_ == n_slots ? layers_[0] : embed_;
     if (params.n_gpu_layers < 0 && n_offloaded_ < n_slots && params.log) {
         params.log(LogLevel::notice, concat("the devices' memory holds ", n_offloaded_, " of ", n_slots - 1,
-                                            " layers and the head; the rest is on the CPU (-ngl N decides)"));
+                                            " layers and the head; the rest is on the CPU (`n_gpu_layers` decides)"));
     }
 }
 

@@ -90,7 +90,7 @@ bool choose_unpack(const GgufFile & file, const Placement & placement, const Mod
     }
     if (params.log) {
         params.log(LogLevel::notice, concat("unpacking the weights to F16 for speed: ", n_stored >> 20, " MiB become ",
-                                            n_unpacked >> 20, " MiB (unpack off keeps them)"));
+                                            n_unpacked >> 20, " MiB (`unpack` off keeps them)"));
     }
     return true;
 }

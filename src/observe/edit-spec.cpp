@@ -74,14 +74,11 @@ PositionTerm parse_term(const std::string & edit, const std::string & text) {
 
 std::vector<PositionTerm> parse_terms(const std::string & edit, const std::string & text) {
     std::vector<PositionTerm> terms;
-    for (size_t from = 0; from <= text.size();) {
-        const size_t      comma = std::min(text.find(',', from), text.size());
-        const std::string part  = text.substr(from, comma - from);
+    for (const std::string & part : split(text)) {
         if (part.empty()) {
             refuse(edit, in_quotes(text) + " has an empty part");
         }
         terms.push_back(parse_term(edit, part));
-        from = comma + 1;
     }
     return terms;
 }

@@ -34,14 +34,12 @@ IndexRanges parse_index_ranges(const std::string & where, const std::string & te
     if (text == "all" || text == "*") {
         return ranges;
     }
-    for (size_t from = 0; from <= text.size();) {
-        const size_t comma = std::min(text.find(',', from), text.size());
-        const auto   range = parse_range(std::string_view(text).substr(from, comma - from));
+    for (const std::string & part : split(text)) {
+        const auto range = parse_range(part);
         if (!range) {
             fail(where, ": ", in_quotes(text), " is not a list of indices such as 0,4-7,12- or all");
         }
         ranges.push_back(*range);
-        from = comma + 1;
     }
     return ranges;
 }

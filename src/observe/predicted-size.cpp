@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/size.h"
+#include "buoy/names.h"
 #include "io/npz-writer.h"
 #include "observe/record-member.h"
 
@@ -93,7 +94,7 @@ std::string advise_smaller(const RecordChoice & choice, const RecordedShape & sh
     for (TapReduce reduce : {TapReduce::heads, TapReduce::received}) {
         smaller.reduce = reduce;
         if (const uint64_t size = predict_size(smaller, shape); reducible && reduce > choice.reduce && size <= limit) {
-            return concat("--attn-reduce ", reduce_name(reduce), " would need ", size_text(size));
+            return concat("`record.reduce` ", name_of(reduce_names, reduce), " would need ", size_text(size));
         }
     }
     smaller             = choice;
@@ -102,7 +103,7 @@ std::string advise_smaller(const RecordChoice & choice, const RecordedShape & sh
         return predict_size(smaller, shape) <= limit;
     });
     if (n_layers > 0) {
-        return concat("--attn-layers with at most ", n_layers, " of the ", choice.layers.size(), " layers would fit");
+        return concat("`record.layers` with at most ", n_layers, " of the ", choice.layers.size(), " layers would fit");
     }
     smaller               = choice;
     const size_t n_chosen = first_steps(choice, shape, shape.plan.steps.size()).size();
@@ -111,7 +112,7 @@ std::string advise_smaller(const RecordChoice & choice, const RecordedShape & sh
         return predict_size(smaller, shape) <= limit;
     });
     if (n_steps > 0) {
-        return concat("--attn-steps with at most ", n_steps, " of the ", n_chosen, " steps would fit");
+        return concat("`record.steps` with at most ", n_steps, " of the ", n_chosen, " steps would fit");
     }
     return "no reduction, single layer or single step would fit";
 }

@@ -18,7 +18,7 @@ struct RecordedShape {
 // An upper bound in bytes; exact, but for meta.json, where the plan is carried out to its end.
 uint64_t predict_size(const RecordChoice & choice, const RecordedShape & shape);
 
-// The mildest change that brings a recording under the limit, as flags: "--attn-reduce heads would need 1.2 GiB".
+// The mildest change that brings a recording under the limit, as settings: "`record.reduce` heads would need 1.2 GiB".
 std::string advise_smaller(const RecordChoice & choice, const RecordedShape & shape, uint64_t limit);
 
 } // namespace buoy

@@ -70,16 +70,4 @@ RecordChoice choose_record(const RecordParams & params, const ModelInfo & info, 
     return choice;
 }
 
-const char * reduce_name(TapReduce reduce) {
-    switch (reduce) {
-        case TapReduce::none: return "none";
-        case TapReduce::heads: return "heads";
-        case TapReduce::received: return "received";
-        case TapReduce::regions: return "regions";
-    }
-    return "unknown";
-}
-
-const char * record_type_name(RecordType type) { return type == RecordType::f16 ? "f16" : "f32"; }
-
 } // namespace buoy

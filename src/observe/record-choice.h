@@ -20,7 +20,4 @@ struct RecordChoice {
 
 RecordChoice choose_record(const RecordParams & params, const ModelInfo & info, int32_t n_steps, int32_t n_positions);
 
-const char * reduce_name(TapReduce reduce);
-const char * record_type_name(RecordType type);
-
 } // namespace buoy

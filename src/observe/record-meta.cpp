@@ -1,8 +1,10 @@
 #include "observe/record-meta.h"
 
 #include "base/utf8.h"
+#include "buoy/names.h"
 #include "buoy/version.h"
 #include "decode/generation-json.h"
+#include "io/json-file.h"
 #include "observe/record-member.h"
 
 #include <algorithm>
@@ -89,8 +91,8 @@ std::string RecordMeta::text(const std::vector<int32_t> & sequence, int64_t n_st
            {"n_steps", n_steps},
            {"recorded",
             {{"taps", taps},
-             {"reduce", pattern ? Json(reduce_name(choice.reduce)) : Json(nullptr)},
-             {"dtype", record_type_name(choice.type)},
+             {"reduce", pattern ? Json(name_of(reduce_names, choice.reduce)) : Json(nullptr)},
+             {"dtype", name_of(record_type_names, choice.type)},
              {"layers", choice.layers},
              {"heads", all_or(choice.heads)},
              {"rows", all_or(choice.rows)},

@@ -107,7 +107,7 @@ Recorder::Impl::Impl(const RecordParams & params, const ModelInfo & info, const 
     predicted_                  = predict_size(choice_, shape);
     if (predicted_ > params_.max_size) {
         fail(printable(params_.path), ": the recording may need ", size_text(predicted_), " (", predicted_,
-             " bytes), the limit is ", size_text(params_.max_size), " (--attn-max-size); ",
+             " bytes), the limit is ", size_text(params_.max_size), " (`record.max_size`); ",
              advise_smaller(choice_, shape, params_.max_size));
     }
     file_.emplace(params_.path, params_.force, 0600, params_.log);

@@ -3,7 +3,7 @@
 #include "analysis/studies.h"
 #include "base/printable.h"
 #include "buoy/error.h"
-#include "figure/figure.h"
+#include "buoy/figure.h"
 
 namespace buoy::report {
 

@@ -60,7 +60,7 @@ public:
         grow(n_layers_, shape_.layers.size());
         grow(n_steps_, shape_.steps.size());
         if (!fits()) {
-            fail("the page can't be made as small as ", size_max_, " bytes (--max-size)");
+            fail("the page can't be made as small as ", size_max_, " bytes (`max_size`)");
         }
         return plan_;
     }

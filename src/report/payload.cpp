@@ -4,7 +4,7 @@
 #include "base/base64.h"
 #include "base/fail.h"
 #include "base/printable.h"
-#include "observe/record-choice.h"
+#include "buoy/names.h"
 #include "report/matrix-pack.h"
 #include "report/sequence-json.h"
 
@@ -69,7 +69,7 @@ Json head_numbers(const Recording & recording, const PageShape & shape, const Pa
     if (!plan.heads || shape.n_heads == 1) {
         return nullptr;
     }
-    const Json & chosen = recording.meta()["recorded"].value("heads", Json());
+    const Json & chosen = analysis::meta_of(recording)["recorded"].value("heads", Json());
     Json         out    = Json::array();
     for (size_t h = 0; h < shape.n_heads; h++) {
         const bool listed = chosen.is_array() && h < chosen.size() && chosen[h].is_number_integer();
@@ -133,16 +133,16 @@ Payload make_payload(const Recording & recording, const std::string & label, uin
         }
         steps.push_back({{"step", step}, {"rows", ranges(rows)}});
     }
-    out.reduced          = what_was_reduced(shape, plan);
-    out.json             = sequence_json(recording, size_max);
-    out.json["label"]    = label;
-    out.json["file"]     = analysis::base_name(recording.path());
-    out.json["reduce"]   = recording.has(Tap::pattern) ? Json(reduce_name(recording.reduce())) : Json(nullptr);
-    out.json["heads"]    = head_numbers(recording, shape, plan);
-    out.json["n_heads"]  = shape.n_heads;
-    out.json["steps"]    = std::move(steps);
-    out.json["layers"]   = plan.layers;
-    out.json["pool"]     = plan.pool;
+    out.reduced         = what_was_reduced(shape, plan);
+    out.json            = sequence_json(recording, size_max);
+    out.json["label"]   = label;
+    out.json["file"]    = analysis::base_name(recording.path());
+    out.json["reduce"]  = recording.has(Tap::pattern) ? Json(name_of(reduce_names, recording.reduce())) : Json(nullptr);
+    out.json["heads"]   = head_numbers(recording, shape, plan);
+    out.json["n_heads"] = shape.n_heads;
+    out.json["steps"]   = std::move(steps);
+    out.json["layers"]  = plan.layers;
+    out.json["pool"]    = plan.pool;
     out.json["matrices"] = std::move(index);
     out.json["reduced"]  = out.reduced;
     return out;

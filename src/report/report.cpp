@@ -1,4 +1,4 @@
-#include "report/report.h"
+#include "buoy/report.h"
 
 #include "analysis/recording.h"
 #include "base/fail.h"
@@ -19,7 +19,7 @@ using analysis::Recording;
 std::vector<std::string> labels_of(const ReportParams & params, const std::vector<Recording> & recordings) {
     if (!params.labels.empty()) {
         if (params.labels.size() != recordings.size()) {
-            fail("--label: ", params.labels.size(), " labels for ", recordings.size(), " recordings");
+            fail("`labels`: ", params.labels.size(), " labels for ", recordings.size(), " recordings");
         }
         return params.labels;
     }
@@ -76,7 +76,11 @@ std::vector<std::string> write_report(const ReportParams & params) {
         }
         title += (i > 0 ? " and " : "") + labels[i];
     }
-    const std::string page = make_page(title, payloads, metric_figures(params.paths, labels));
+    std::vector<MetricFigure> figures = metric_figures(params.paths, labels);
+    for (MetricFigure & figure : figures) {
+        figure.reason = params.wording ? params.wording(figure.reason) : figure.reason;
+    }
+    const std::string page = make_page(title, payloads, figures);
     file.write(page.data(), page.size());
     file.commit();
     return notes;

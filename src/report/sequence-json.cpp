@@ -78,7 +78,7 @@ Json meta_list(const Json & meta, const char * key, const Json & none) {
 } // namespace
 
 Json sequence_json(const Recording & recording, uint64_t size_max) {
-    const Json meta  = recording.meta();
+    const Json meta  = analysis::meta_of(recording);
     Json       model = meta["model"];
     if (model["path"].is_string()) {
         model["path"] = analysis::base_name(model["path"].get<std::string>()); // a page is passed on

@@ -1,4 +1,4 @@
-#include "text/infill.h"
+#include "buoy/infill.h"
 
 #include "base/fail.h"
 #include "base/printable.h"

@@ -96,7 +96,7 @@ std::string SpecialTokens::guarded(const std::string & text, const std::string &
     for (size_t pos = 0; pos < text.size();) {
         // Tokens may overlap, so every place where one starts is guarded; a token of one character cannot be.
         const Entry * entry  = match(text, pos, [](size_t, size_t) { return true; });
-        const size_t  length = std::max<size_t>(1, utf8_sequence_length(std::string_view(text).substr(pos)));
+        const size_t  length = utf8_character_length(std::string_view(text).substr(pos));
         out.append(text, pos, length);
         if (entry != nullptr && entry->control && entry->text.size() > length) {
             out += guard;

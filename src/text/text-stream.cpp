@@ -1,4 +1,4 @@
-#include "text/text-stream.h"
+#include "buoy/text-stream.h"
 
 #include "base/utf8.h"
 

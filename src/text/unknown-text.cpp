@@ -12,8 +12,6 @@ namespace {
 
 constexpr const char * space_piece = "\xE2\x96\x81"; // how SentencePiece writes a space
 
-size_t character_length(std::string_view text) { return std::max<size_t>(utf8_sequence_length(text), 1); }
-
 } // namespace
 
 UnknownText::UnknownText(const llama_vocab * vocab, int32_t unknown_id) : unknown_(unknown_id) {
@@ -35,13 +33,13 @@ UnknownText::UnknownText(const llama_vocab * vocab, int32_t unknown_id) : unknow
             continue;
         }
         std::string_view piece = llama_vocab_get_text(vocab, id);
-        if (!piece.empty() && character_length(piece) == piece.size()) {
+        if (!piece.empty() && utf8_character_length(piece) == piece.size()) {
             alone.emplace(piece, id);
             continue;
         }
         while (!piece.empty()) {
-            joined.emplace(piece.substr(0, character_length(piece)));
-            piece.remove_prefix(character_length(piece));
+            joined.emplace(piece.substr(0, utf8_character_length(piece)));
+            piece.remove_prefix(utf8_character_length(piece));
         }
     }
     for (const auto & [character, id] : alone) {
@@ -58,7 +56,7 @@ std::pair<std::string, std::vector<bool>> UnknownText::replace(const std::string
     std::pair<std::string, std::vector<bool>> out;
     bool                                      in_run = false;
     for (std::string_view left = text; !left.empty();) {
-        const std::string character(left.substr(0, character_length(left)));
+        const std::string character(left.substr(0, utf8_character_length(left)));
         const bool        unknown = known_.count(character) == 0;
         left.remove_prefix(character.size());
         if (!unknown || !in_run) {

@@ -286,6 +286,21 @@ def check_side_by_side(first, second):
     fine()
 
 
+def check_foreign_keys(source):
+    """Keys that nobody asked for don't take the place of what the page calls."""
+    make(program, path("keys.html"), source)
+    html = open(path("keys.html"), encoding="utf-8").read()
+    methods = ["tokensAfter", "tokensSeen", "writtenIn", "confidenceAt", "attentionIndex", "matrix", "pieceAt", "tokenLabel", "numberOf", "constructor", "__proto__"]
+    changed = html.replace('"runs":[{', '"runs":[{' + "".join(f'"{name}":1,' for name in methods), 1)
+    assert changed != html
+    with open(path("keys.html"), "w", encoding="utf-8") as page:
+        page.write(changed)
+    browser.open(path("keys.html"))
+    set_step(3)
+    check_text(Recorded(source), 3)
+    fine()
+
+
 def check_hostile():
     write_hostile(path("hostile.npz"), reduce="heads")
     open_page("hostile.html", path("hostile.npz"))
@@ -310,6 +325,7 @@ with Browser() as browser:
     check_other_reductions()
     check_partial()
     check_side_by_side(source, path("causal.npz"))
+    check_foreign_keys(source)
     for real in sys.argv[3:]:
         open_page("real.html", real)
         set_step(1)

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "arch/random-model.h"
 #include "buoy/context.h"
+#include "buoy/random-model.h"
 
 #include <memory>
 #include <optional>

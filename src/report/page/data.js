@@ -10,9 +10,13 @@ function decodeBase64(text) {
   return bytes;
 }
 
+// What a run has as it stands in the page's data; a key that is not here can't take a method's place.
+const RUN_FIELDS = ["model", "attention", "version", "complete", "single_pass", "settings", "seed", "edits", "recorded", "mask_id", "n_prompt", "pieces",
+  "first", "changes", "unmask", "confidence", "regions", "label", "file", "reduce", "heads", "n_heads", "steps", "layers", "pool", "matrices", "reduced"];
+
 class Run {
   constructor(json, matrices) {
-    Object.assign(this, json);
+    for (const name of RUN_FIELDS) this[name] = json[name];
     this.text = matrices;
     this.decoded = new Map();
     this.S = json.n_steps;

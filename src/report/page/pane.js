@@ -27,7 +27,7 @@ class Pane {
           el("section", {class: "card written"}, el("div", {class: "row"}, el("h3", {}, "Text"), ...(run.steps.length ? [this.tints.node] : [])), this.text.node, this.keyLine()),
           this.details.node),
         el("div", {class: "right"}, run.steps.length ? this.map.node : el("section", {class: "card map"}, el("h3", {}, "Map"),
-          el("p", {class: "muted"}, "The recording has no attention patterns (--attn-taps pattern, --attn-rows).")),
+          el("p", {class: "muted"}, "The recording has no attention patterns.")),
         ...(run.regions.length ? [this.regions.node] : []))));
     this.refresh();
   }

@@ -1,0 +1,156 @@
+#include "program.h"
+
+#include "buoy/version.h"
+#include "console.h"
+#include "interrupt.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace {
+
+// Started with a standard stream closed, a program's next file would take its number and get what is printed. This puts a
+// stand-in there, to which writing fails as to a closed stream.
+void fill_standard_streams() {
+    int fd = -1;
+    do {
+        fd = open("/dev/null", O_RDONLY);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+constexpr const char * exit_codes =
+    "Exit codes: 0 done, 1 the request was wrong, 2 it failed while running, 130 on Ctrl-C";
+
+std::string list_line(const std::string & name, const std::string & help) {
+    return "  " + name + std::string(name.size() < 13 ? 14 - name.size() : 1, ' ') + help + "\n";
+}
+
+} // namespace
+
+Program::Program(std::string name, std::string about, Interrupt interrupt)
+    : name_(std::move(name)), about_(std::move(about)), interrupt_(interrupt) {}
+
+Command & Program::add(const std::string & command, const std::string & help) {
+    Command & added = commands_.emplace_back();
+    added.name      = command;
+    added.help      = help;
+    added.group     = group_;
+    added.flags.elsewhere("models_dir", "BUOY_MODELS");
+    return added;
+}
+
+Command * Program::find(const std::string & name) {
+    const auto found =
+        std::find_if(commands_.begin(), commands_.end(), [&](const Command & command) { return command.name == name; });
+    return found != commands_.end() ? &*found : nullptr;
+}
+
+std::string Program::command_names() const {
+    std::string names;
+    for (size_t i = 0; i < commands_.size(); i++) {
+        names += (i == 0 ? "" : i + 1 == commands_.size() ? " or " : ", ") + commands_[i].name;
+    }
+    return names;
+}
+
+std::string Program::help() const {
+    std::string out = about_ + "\n" + (usage.empty() ? "" : "\n" + usage);
+    std::string title;
+    for (const Command & command : commands_) {
+        if (command.name.empty()) {
+            out += command.flags.help();
+            continue;
+        }
+        const std::string group = command.group.empty() ? "Commands" : command.group;
+        out += (group != title ? "\n" + group + "\n" : "") + list_line(command.name, command.help);
+        title = group;
+    }
+    out += title.empty() ? "" : "\n" + name_ + " COMMAND --help lists the flags of each.\n";
+    return out + "\n" + exit_codes + (notes.empty() ? "." : "\n" + notes) + "\n";
+}
+
+std::string Program::help(const Command & command) const {
+    return name_ + " " + command.name + ": " + command.help + "\n" + command.flags.help();
+}
+
+std::string Program::manual() const {
+    std::string out = "# " + name_ + "\n\n<!-- made by " + name_ + " --help-markdown -->\n\n" +
+                      (introduction.empty() ? about_ : introduction) + "\n";
+    std::string commands;
+    for (const Command & command : commands_) {
+        if (command.name.empty()) {
+            out += "\n## Flags\n" + command.flags.markdown();
+        } else {
+            commands += "\n## " + command.name + "\n\n" + command.help + "\n" + command.flags.markdown();
+        }
+    }
+    return out + chapters + commands;
+}
+
+int Program::report(const std::string & message, int exit_code) const {
+    std::fprintf(stderr, "%s: %s\n", name_.c_str(),
+                 (chosen_ != nullptr ? chosen_->flags.in_flags(message) : message).c_str());
+    return exit_code;
+}
+
+int Program::run(const std::vector<std::string> & args) {
+    for (Command & command : commands_) {
+        command.flags.add_common();
+    }
+    const std::string first   = args.empty() ? "" : args[0];
+    Command *         command = first.empty() ? nullptr : find(first);
+    const bool        named   = command != nullptr;
+    command                   = named ? command : find("");
+    FlagTable                own; // of a program that needs a command
+    std::vector<std::string> given;
+    using Asked = FlagTable::Asked;
+    if (command == nullptr && (first.empty() || first[0] != '-')) {
+        buoy::fail(first.empty() ? "no command given" : buoy::in_quotes(first) + " is no command", ", expected ",
+                   command_names(), " (--help tells more)");
+    }
+    FlagTable & flags = command != nullptr ? command->flags : own;
+    chosen_           = command;
+    switch (flags.parse({args.begin() + (named ? 1 : 0), args.end()}, given)) {
+        case Asked::help: print_text(named ? help(*command) : help()); return 0;
+        case Asked::markdown: print_text(manual()); return 0;
+        case Asked::version: print_text(name_ + " " + buoy::version() + "\n"); return 0;
+        case Asked::run: break;
+    }
+    if (command == nullptr) {
+        buoy::fail("no command given, expected ", command_names(), " (--help tells more)");
+    }
+    command->given = given;
+    return command->run(*command);
+}
+
+int Program::main(int argc, char ** argv) {
+    fill_standard_streams();
+    install_signal_handlers(name_, interrupt_ == Interrupt::asked);
+    try {
+        const int exit_code = run({argv + std::min(argc, 1), argv + argc});
+        if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+            buoy::fail_runtime("standard output could not be written");
+        }
+        return exit_code;
+    } catch (const buoy::Error & error) {
+        if (error.kind() == buoy::ErrorKind::request) {
+            return report(error.what(), 1);
+        }
+        report(error.what(), 2);
+        std::fflush(nullptr);
+        std::_Exit(2); // a thread may wait for a lost RPC server; nothing is taken down under it
+    } catch (const std::bad_alloc &) {
+        return report("out of memory", 2);
+    } catch (const std::exception & error) {
+        return report(buoy::printable(error.what()), 2);
+    }
+}

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace buoy {
+
+// Files are written under a temporary name beside theirs, so that the final name never holds half of one.
+
+// force: replace an existing file
+void write_file(const std::string & path, const std::string & bytes, bool force);
+
+// A C-ordered float32 array as numpy.load reads it; replaces an existing file.
+void write_npy(const std::string & path, const std::vector<int64_t> & shape, const std::vector<float> & data);
+
+} // namespace buoy

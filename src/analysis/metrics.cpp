@@ -1,0 +1,74 @@
+#include "analysis/studies.h"
+#include "base/fail.h"
+
+namespace buoy::analysis {
+
+namespace {
+
+struct Entry {
+    StudyMetric metric;
+    Findings (*study)(const StudyParams &);
+};
+
+const Entry entries[] = {
+    {{.name = "absorption",
+      .help = "share of the attention that anchors receive, by layer",
+      .step = true,
+      .rule = true,
+      .seed = true},
+     study_absorption},
+    {{.name = "temporal", .help = "received attention by position and step", .step = true, .rule = true},
+     study_temporal},
+    {{.name = "floating", .help = "how dispersed anchors are and how they move", .rule = true, .seed = true},
+     study_floating},
+    {{.name = "sinks", .help = "which tokens are sinks, what they are, and how they move", .rule = true, .seed = true},
+     study_sinks},
+    {{.name = "depth",
+      .help = "attention on structure against content, by layer",
+      .step = true,
+      .gold = true,
+      .seed = true},
+     study_depth},
+    {{.name = "qk",
+      .help = "anchors' advantage in q·k split into angle and norm; maps of one layer",
+      .step = true,
+      .rule = true,
+      .head = true,
+      .seed = true},
+     study_qk},
+    {{.name = "retrieval", .help = "which heads copy from the gold span", .gold = true, .min_recall = true},
+     study_retrieval},
+    {{.name = "rollout", .help = "flow of attention between regions", .step = true, .gold = true}, study_rollout},
+    {{.name         = "compare",
+      .help         = "how the patterns and anchors of two recordings differ",
+      .step         = true,
+      .rule         = true,
+      .n_recordings = 2},
+     study_compare},
+};
+
+} // namespace
+
+std::vector<StudyMetric> study_metrics() {
+    std::vector<StudyMetric> all;
+    for (const Entry & entry : entries) {
+        all.push_back(entry.metric);
+    }
+    return all;
+}
+
+StudyResult study(const std::string & metric, const StudyParams & params) {
+    if (!params.labels.empty() && params.labels.size() != params.paths.size()) {
+        fail("`labels`: ", params.labels.size(), " labels for ", params.paths.size(), " recordings");
+    }
+    for (const Entry & entry : entries) {
+        if (metric == entry.metric.name) {
+            const Findings found = entry.study(params);
+            return {found.tables, found.data, found.json.dump(-1, ' ', false, Json::error_handler_t::replace),
+                    found.figure, found.notes};
+        }
+    }
+    fail("no metric is called ", in_quotes(metric));
+}
+
+} // namespace buoy::analysis
