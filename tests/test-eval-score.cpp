@@ -13,8 +13,7 @@ using namespace buoy;
 using namespace buoy::test;
 
 TEST_CASE("scores are those of an independent implementation") {
-    if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
+    if (!has_numpy()) {
         return;
     }
     const std::string path = temp_dir() + "/scored.jsonl";

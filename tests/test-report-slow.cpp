@@ -9,8 +9,7 @@
 using namespace buoy::test;
 
 TEST_CASE("report: in a browser") {
-    if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
+    if (!has_numpy()) {
         return;
     }
     if (contains(run_python(test_script("report", "chromium.py") + "print(find_chromium())", {}), "None")) {
