@@ -1,6 +1,6 @@
 #include "arch.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 

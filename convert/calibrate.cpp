@@ -1,8 +1,7 @@
 #include "calibrate.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/context.h"
+#include "buoy/message.h"
 #include "buoy/vocab.h"
 #include "hf-config.h"
 #include "imatrix-collector.h"

@@ -1,10 +1,9 @@
 #include "convert.h"
-#include "base/fail.h"
+#include "buoy/message.h"
 
-#include "base/parse-number.h"
-#include "base/printable.h"
 #include "base/split-work.h"
 #include "buoy/error.h"
+#include "buoy/parse.h"
 #include "imatrix.h"
 #include "output.h"
 #include "size-label.h"

@@ -1,7 +1,6 @@
 #include "fp8-scales.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 namespace buoy {
 

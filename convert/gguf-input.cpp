@@ -1,5 +1,4 @@
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "input.h"
 #include "io/gguf-file.h"
 #include "size-label.h"

@@ -1,7 +1,7 @@
 #include "hf-config.h"
 
 #include "arch.h"
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "io/json-file.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "hf-encoder.h"
 
-#include "base/utf8.h"
 #include "buoy/error.h"
+#include "buoy/utf8.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,6 @@
 #include "hf-header.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/json-file.h"
 #include "size-label.h"
 

@@ -1,5 +1,5 @@
-#include "base/printable.h"
 #include "buoy/error.h"
+#include "buoy/message.h"
 #include "hf-header.h"
 #include "input.h"
 #include "size-label.h"

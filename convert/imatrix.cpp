@@ -1,7 +1,6 @@
 #include "imatrix.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/gguf-file.h"
 #include "io/gguf-writer.h"
 #include "io/mapped-file.h"

@@ -1,6 +1,6 @@
 #include "moe-config.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "hf-config.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "output.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "imatrix.h"
 #include "io/pending-file.h"
 #include "tensor-data.h"

@@ -1,7 +1,6 @@
 #include "pre-tokenizer.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <vector>
 

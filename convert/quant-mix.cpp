@@ -1,7 +1,6 @@
 #include "quant-mix.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "tensor-plan.h"
 
 #include <algorithm>

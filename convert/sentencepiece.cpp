@@ -1,7 +1,6 @@
 #include "sentencepiece.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/json-file.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "size-label.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <cmath>
 #include <regex>

@@ -1,8 +1,7 @@
 #include "split-pattern.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "buoy/message.h"
+#include "buoy/utf8.h"
 
 #include <utf8proc.h>
 

@@ -1,7 +1,6 @@
 #include "tensor-plan.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "fp8-scales.h"
 #include "rope-factors.h"
 

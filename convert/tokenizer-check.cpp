@@ -1,7 +1,6 @@
 #include "tokenizer-check.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "buoy/vocab.h"
 #include "hf-encoder.h"
 

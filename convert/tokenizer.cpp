@@ -1,7 +1,6 @@
 #include "tokenizer.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "sentencepiece.h"
 #include "special-tokens.h"
 #include "vocab-files.h"

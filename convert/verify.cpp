@@ -1,8 +1,7 @@
 #include "verify.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
 #include "base/split-work.h"
+#include "buoy/message.h"
 #include "io/gguf-file.h"
 #include "tensor-data.h"
 

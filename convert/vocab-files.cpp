@@ -1,7 +1,6 @@
 #include "vocab-files.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/json-file.h"
 #include "pre-tokenizer.h"
 

@@ -21,16 +21,16 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/old" "$work/new"
 export OMP_WAIT_POLICY=passive
 
-# same.py KIND OLD NEW prints a word for the table. What the old one has must be in the new one; new fields and members may join.
+# same KIND OLD NEW: a word for the table. What the old one has must be in the new one; new fields and members may join.
 cat >"$work/same.py" <<'PYTHON'
-import json, re, sys, zipfile
+import json, sys, zipfile
 
 volatile = {"version", "timings", "recording", "seconds", "load_ms", "path"}
 
 def difference(old, new, where=""):
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
-            if key in volatile or where + key == "hash":  # of settings with the version
+            if key in volatile:
                 continue
             if key not in new:
                 return where + key + " is missing"
@@ -58,20 +58,12 @@ def npz(old_path, new_path):
                 return found
     return None
 
-# What a page shows, without the code that shows it.
-def page_data(path):
-    with open(path, encoding="utf-8") as file:
-        text = re.sub(r"\d+\.\d+\.\d+ \([0-9a-f]+\)", "VERSION", file.read())
-    return re.findall(r'<script type=[^>]*>.*?</script>|<svg.*?</svg>', text, re.DOTALL)
-
 kind, old, new = sys.argv[1:]
 if kind == "npz":
     found = npz(old, new)
 elif kind == "json":
     a, b = json_lines(old), json_lines(new)
     found = "number of lines" if len(a) != len(b) else next(filter(None, map(difference, a, b)), None)
-elif kind == "page":
-    found = None if page_data(old) == page_data(new) else "data"
 else:
     with open(old, "rb") as a, open(new, "rb") as b:
         found = None if a.read() == b.read() else "bytes"
@@ -228,7 +220,7 @@ other "questions, with edits and attention" json results.jsonl llama-diffusion-e
 for metric in info absorption temporal floating sinks depth qk rollout; do
     other "llama-attention $metric" bytes out llama-attention $metric "$work/recording.npz"
 done
-other "llama-attention report" page page.html llama-attention report "$work/recording.npz" -o page.html
+other "llama-attention report" bytes page.html llama-attention report "$work/recording.npz" -o page.html
 
 say "$n_equal equal, $n_other different"
 [ $n_other = 0 ]

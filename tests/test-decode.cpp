@@ -393,16 +393,6 @@ TEST_CASE("upstream 8: a cache computes less, a threshold needs fewer passes") {
     CHECK(run(model_of("llada"), random_tokens(40, 256), params).n_forward == 4);
 }
 
-TEST_CASE("sampling takes the threads it is given, where the rows are worth them") {
-    const auto n_threads = [](int32_t given, size_t n_logits) {
-        return TokenChoice({}, mask_id, ConfidenceOf::model, given).thread_count(n_logits);
-    };
-    CHECK(n_threads(1, 1 << 24) == 1);
-    CHECK(n_threads(3, 1 << 24) == 3);
-    CHECK(n_threads(3, 2 << 16) == 2);
-    CHECK(n_threads(3, 320) == 1);
-}
-
 TEST_CASE("logits that are no numbers end with an error") {
     TokenChoice              choice({}, mask_id, ConfidenceOf::model);
     const std::vector<float> nan(320, NAN), empty(320, -INFINITY);

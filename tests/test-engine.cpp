@@ -1,8 +1,8 @@
 // What the engine promises about any model, on random ones: rows, K/V store, streams, graph reuse, taps, bad requests.
 
-#include "base/fail.h"
 #include "buoy/context.h"
 #include "buoy/error.h"
+#include "buoy/message.h"
 #include "kernel/matmul.h"
 #include "support/oracle.h"
 #include "support/random-context.h"

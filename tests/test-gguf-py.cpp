@@ -19,6 +19,14 @@ using namespace buoy::test;
 
 namespace {
 
+bool ready() {
+    if (numpy_python().empty()) {
+        MESSAGE("skipped: no Python with numpy");
+        return false;
+    }
+    return true;
+}
+
 const std::string import_package = "import sys, json\nsys.path.insert(0, '" + source_dir() +
                                    "/gguf-py')\n"
                                    "sys.dont_write_bytecode = True\n"
@@ -64,7 +72,7 @@ print(" ".join(sorted({t.type for t in m.tensors.values()})))
 } // namespace
 
 TEST_CASE("gguf-py: quantised tensors are unpacked as ggml does") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     std::mt19937                    random(1);
@@ -100,7 +108,7 @@ for name in ["q2_K", "f32"]:
 }
 
 TEST_CASE("gguf-py: what our converter writes") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     const std::string dir = tiny_checkpoint("LLaDAModelLM").write();
@@ -123,7 +131,7 @@ TEST_CASE("gguf-py: what our converter writes") {
 }
 
 TEST_CASE("gguf-py: python -m buoy.gguf") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     const std::string run    = import_package + R"(
@@ -142,7 +150,7 @@ runpy.run_module("buoy.gguf", run_name="__main__")
 }
 
 TEST_CASE("gguf-py: a model's header and weights") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     const nlohmann::json json = nlohmann::json::parse(run_python(import_package + R"(
@@ -167,7 +175,7 @@ print(json.dumps({"arch": m.keys["general.architecture"], "layers": m.keys["llad
 }
 
 TEST_CASE("gguf-py: every value type, and files that are none") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     const std::string sample = gguf_sample().build();
@@ -190,7 +198,7 @@ for cut in [b"", b"GGUF", b"FUGG" + data[4:]] + [data[:n] for n in range(4, min(
 }
 
 TEST_CASE("gguf-py: a recording") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     const std::string path = temp_dir() + "/run.npz";
@@ -227,7 +235,7 @@ with Recording(sys.argv[1]) as run:
 }
 
 TEST_CASE("gguf-py: the numbers are llama-attention's") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     std::vector<std::string> args = {bin_dir() + "/llama-attention"};
@@ -273,7 +281,7 @@ print(n)
 }
 
 TEST_CASE("gguf-py: the example draws a figure") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     if (run_python("import importlib.util\nprint(importlib.util.find_spec('matplotlib') is not None)\n", {}) !=

@@ -1,7 +1,7 @@
-#include "base/utf8.h"
 #include "buoy/error.h"
 #include "buoy/infill.h"
 #include "buoy/text-stream.h"
+#include "buoy/utf8.h"
 #include "support/paths.h"
 #include "support/vocab-gguf.h"
 

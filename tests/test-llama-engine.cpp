@@ -1,10 +1,10 @@
 // The engine over libllama: against the authors' PyTorch and our own engine, and on a tiny model of an architecture that is
 // not ours. F32 weights and K/V, no flash attention, unless said otherwise.
 
-#include "base/fail.h"
 #include "buoy/context.h"
 #include "buoy/edit.h"
 #include "buoy/error.h"
+#include "buoy/message.h"
 #include "engine/request-check.h"
 #include "engine/row-summary.h"
 #include "support/converted.h"

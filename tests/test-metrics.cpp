@@ -11,6 +11,14 @@ using namespace buoy::test;
 
 namespace {
 
+bool ready() {
+    if (numpy_python().empty()) {
+        MESSAGE("skipped: no Python with numpy");
+        return false;
+    }
+    return true;
+}
+
 std::string script(const std::string & name) {
     return "import sys\nsys.dont_write_bytecode = True\nsys.path.insert(0, '" + source_dir() +
            "/tests/metrics')\n"
@@ -23,7 +31,7 @@ const std::string program = bin_dir() + "/llama-attention";
 } // namespace
 
 TEST_CASE("metrics: every number is numpy's, on random and degenerate recordings") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     const std::string out = run_python(script("check.py"), {program, temp_dir()});
@@ -31,7 +39,7 @@ TEST_CASE("metrics: every number is numpy's, on random and degenerate recordings
 }
 
 TEST_CASE("metrics: real recordings of a diffusion and an autoregressive model") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     std::vector<std::string> args = {program, temp_dir()};
@@ -47,7 +55,7 @@ TEST_CASE("metrics: real recordings of a diffusion and an autoregressive model")
 }
 
 TEST_CASE("metrics: exports are read with numpy and give the same figures") {
-    if (!has_numpy()) {
+    if (!ready()) {
         return;
     }
     CHECK(contains(run_python(script("exports.py"), {program, temp_dir()}), "7 exports"));

@@ -1,8 +1,8 @@
 // Files that are sound GGUF but no sound model: the message names file, key or tensor, what was expected and what is there.
 
-#include "base/fail.h"
 #include "buoy/context.h"
 #include "buoy/error.h"
+#include "buoy/message.h"
 #include "buoy/vocab.h"
 #include "support/gguf-bytes.h"
 #include "support/paths.h"

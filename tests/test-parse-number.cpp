@@ -1,4 +1,4 @@
-#include "base/parse-number.h"
+#include "buoy/parse.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <doctest/doctest.h>
 

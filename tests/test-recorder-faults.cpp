@@ -1,6 +1,6 @@
 // What must not hurt while recording: limits, two runs, a full disk, interruptions, kill -9.
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "buoy/record.h"
 #include "support/random-context.h"
 

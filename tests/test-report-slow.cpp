@@ -9,7 +9,8 @@
 using namespace buoy::test;
 
 TEST_CASE("report: in a browser") {
-    if (!has_numpy()) {
+    if (numpy_python().empty()) {
+        MESSAGE("skipped: no Python with numpy");
         return;
     }
     if (contains(run_python(test_script("report", "chromium.py") + "print(find_chromium())", {}), "None")) {

@@ -227,10 +227,10 @@ TEST_CASE("the program ends with 2 and one line, and the recording has every ste
         }
         return bytes;
     };
-    for (int i = 0; i < 2000 && written() < 60000; i++) {
+    for (int i = 0; i < 2000 && written() < 200000; i++) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    REQUIRE(written() >= 60000);
+    REQUIRE(written() >= 200000);
     const Clock::time_point killed = Clock::now();
     second.send(SIGKILL);
     const ProgramResult result = program.finish();

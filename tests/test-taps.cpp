@@ -1,8 +1,8 @@
 // What taps promise on random models: reductions and selections, cached passes, streams, memory, graph reuse.
 
-#include "base/fail.h"
 #include "buoy/context.h"
 #include "buoy/error.h"
+#include "buoy/message.h"
 #include "support/oracle.h"
 #include "support/random-context.h"
 #include "support/tap-log.h"

@@ -1,9 +1,8 @@
 #include "analysis/contents.h"
 
 #include "analysis/meta-reader.h"
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/size.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 #include "io/json-file.h"
 
 #include <algorithm>

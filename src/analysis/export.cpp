@@ -1,8 +1,7 @@
 #include "analysis/export.h"
 
 #include "analysis/received.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "buoy/table.h"
 #include "io/npz-writer.h"
 #include "io/pending-file.h"

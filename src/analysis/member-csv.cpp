@@ -1,6 +1,5 @@
 #include "analysis/contents.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <cstdio>
 #include <ostream>

@@ -1,5 +1,5 @@
 #include "analysis/studies.h"
-#include "base/fail.h"
+#include "buoy/message.h"
 
 namespace buoy::analysis {
 

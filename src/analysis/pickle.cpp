@@ -1,6 +1,6 @@
 #include "analysis/pickle.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 namespace buoy::analysis {
 

@@ -2,8 +2,7 @@
 
 #include "analysis/meta-reader.h"
 #include "analysis/retrieval-score.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,7 @@
 #include "analysis/qk-maps.h"
 #include "analysis/received.h"
 #include "analysis/studies.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 

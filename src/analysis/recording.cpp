@@ -2,8 +2,7 @@
 
 #include "analysis/labels.h"
 #include "analysis/meta-reader.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "buoy/names.h"
 #include "io/json-file.h"
 #include "observe/record-member.h"

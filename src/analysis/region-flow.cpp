@@ -3,8 +3,7 @@
 #include "analysis/rollout.h"
 #include "analysis/studies.h"
 #include "analysis/token-class.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,8 +2,7 @@
 
 #include "analysis/meta-reader.h"
 #include "analysis/token-class.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <limits>

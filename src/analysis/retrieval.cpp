@@ -1,8 +1,7 @@
 #include "analysis/received.h"
 #include "analysis/retrieval-score.h"
 #include "analysis/studies.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 #include "analysis/study.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 
 #include <algorithm>
 #include <cmath>

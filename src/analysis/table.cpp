@@ -1,6 +1,6 @@
 #include "buoy/table.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 #include "figure/text.h"
 
 #include <nlohmann/json.hpp>

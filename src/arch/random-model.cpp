@@ -1,8 +1,7 @@
 #include "buoy/random-model.h"
 
 #include "arch/arch.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/gguf-writer.h"
 #include "io/pending-file.h"
 

@@ -1,6 +1,6 @@
 #include "base/split-work.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <future>

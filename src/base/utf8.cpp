@@ -1,6 +1,6 @@
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <utf8proc.h>
 

@@ -2,8 +2,7 @@
 
 #include "decode/algorithms.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "decode/selection.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "decode/decoder.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "decode/selection.h"
 
 #include <algorithm>

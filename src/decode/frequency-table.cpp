@@ -1,7 +1,6 @@
 #include "buoy/frequency-table.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/json-file.h"
 #include "io/pending-file.h"
 

@@ -1,6 +1,6 @@
 #include "buoy/generate.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "buoy/session.h"
 #include "decode/decoder.h"
 

@@ -1,8 +1,8 @@
 #include "decode/generation-json.h"
 
-#include "base/parse-number.h"
 #include "buoy/error.h"
 #include "buoy/names.h"
+#include "buoy/parse.h"
 #include "buoy/version.h"
 #include "decode/settings.h"
 #include "io/json-file.h"

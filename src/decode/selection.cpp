@@ -1,6 +1,6 @@
 #include "decode/selection.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <cmath>

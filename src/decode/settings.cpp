@@ -1,6 +1,6 @@
 #include "decode/settings.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <cmath>
 

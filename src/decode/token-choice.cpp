@@ -1,7 +1,7 @@
 #include "decode/token-choice.h"
 
-#include "base/fail.h"
 #include "base/split-work.h"
+#include "buoy/message.h"
 #include "kernel/kernels.h"
 #include "kernel/summary.h"
 

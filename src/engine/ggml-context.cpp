@@ -1,7 +1,7 @@
 #include "engine/ggml-context.h"
 
-#include "base/fail.h"
 #include "base/split-work.h"
+#include "buoy/message.h"
 #include "engine/graph-splits.h"
 #include "engine/request-check.h"
 

@@ -1,6 +1,6 @@
 // Edits of the attention: from positions to rows and columns of the pass, and into an edited layer's mask while it runs.
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "engine/ggml-context.h"
 #include "engine/request-check.h"
 

@@ -1,6 +1,6 @@
 #include "engine/graph-splits.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 namespace buoy {
 

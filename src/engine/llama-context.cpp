@@ -1,8 +1,7 @@
 #include "engine/llama-context.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
 #include "base/split-work.h"
+#include "buoy/message.h"
 #include "engine/request-check.h"
 #include "engine/row-summary.h"
 #include "graph/kv-store.h"

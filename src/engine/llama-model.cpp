@@ -1,8 +1,7 @@
 #include "engine/llama-model.h"
 
 #include "arch/arch.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "engine/llama-context.h"
 #include "engine/memory-use.h"
 #include "io/gguf-file.h"

@@ -1,6 +1,6 @@
 #include "engine/llama-taps.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "engine/tap-reduce.h"
 
 #include <ggml-backend.h>

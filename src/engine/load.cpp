@@ -1,7 +1,6 @@
 #include "arch/arch.h"
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/context.h"
+#include "buoy/message.h"
 #include "engine/ggml-model.h"
 #include "engine/llama-model.h"
 #include "engine/rpc/connections.h"

@@ -1,6 +1,6 @@
 #include "engine/request-check.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <limits>

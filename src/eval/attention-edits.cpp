@@ -1,7 +1,6 @@
 #include "eval/attention-edits.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "buoy/step-count.h"
 
 #include <algorithm>

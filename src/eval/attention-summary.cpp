@@ -1,8 +1,7 @@
 #include "eval/attention-summary.h"
 
 #include "analysis/statistics.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <cmath>

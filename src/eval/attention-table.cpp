@@ -1,6 +1,6 @@
 // The attention's numbers to be read, and as JSON.
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "eval/attention-summary.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 #include "eval/condition.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <numeric>

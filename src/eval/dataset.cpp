@@ -1,8 +1,7 @@
 #include "eval/dataset.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "buoy/message.h"
+#include "buoy/utf8.h"
 #include "eval/hash.h"
 #include "eval/score.h"
 #include "io/gzip.h"

@@ -1,6 +1,6 @@
 #include "buoy/eval.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "eval/attention-edits.h"
 #include "eval/attention-probe.h"
 #include "eval/attention-summary.h"

@@ -1,9 +1,8 @@
 #include "eval/figures.h"
-#include "base/fail.h"
+#include "buoy/message.h"
 
-#include "base/parse-number.h"
-#include "base/printable.h"
 #include "buoy/error.h"
+#include "buoy/parse.h"
 #include "io/pending-file.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "eval/normalize.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 
 #include <utf8proc.h>
 

@@ -1,7 +1,6 @@
 #include "eval/result-file.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/pending-file.h"
 
 #include <cerrno>

@@ -1,8 +1,7 @@
 // What the lines of a result file say.
 
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/error.h"
+#include "buoy/message.h"
 #include "decode/generation-json.h"
 #include "eval/hash.h"
 #include "eval/result-file.h"

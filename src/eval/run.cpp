@@ -1,10 +1,9 @@
 #include "eval/run.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/utf8.h"
 #include "buoy/edit.h"
+#include "buoy/message.h"
 #include "buoy/names.h"
+#include "buoy/utf8.h"
 #include "buoy/version.h"
 #include "decode/generation-json.h"
 #include "eval/attention-edits.h"

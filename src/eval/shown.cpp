@@ -1,7 +1,6 @@
 // What each condition shows of an item.
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "decode/random.h"
 #include "eval/condition.h"
 #include "eval/hash.h"

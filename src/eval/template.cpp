@@ -1,7 +1,6 @@
 #include "eval/template.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/json-file.h"
 
 #include <algorithm>

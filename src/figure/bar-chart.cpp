@@ -1,5 +1,4 @@
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "figure/chart.h"
 #include "figure/text.h"
 

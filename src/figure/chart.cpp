@@ -1,7 +1,6 @@
 #include "figure/chart.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "figure/text.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "buoy/figure.h"
 #include "figure/layout.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "figure/chart.h"
 #include "figure/color-scale.h"
 #include "figure/png.h"

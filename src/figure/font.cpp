@@ -1,6 +1,6 @@
 #include "figure/font.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 #include "figure/glyph-table.h"
 
 #include <utf8proc.h>

@@ -1,6 +1,5 @@
 #include "base/checked.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "figure/chart.h"
 #include "figure/color-scale.h"
 #include "figure/heat-cells.h"

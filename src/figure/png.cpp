@@ -1,6 +1,6 @@
 #include "figure/png.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "figure/raster.h"
 
 #include <zlib.h>

@@ -1,7 +1,7 @@
 #include "figure/svg.h"
 
 #include "base/base64.h"
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 #include "figure/png.h"
 
 #include <cmath>

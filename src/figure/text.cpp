@@ -1,7 +1,7 @@
 #include "figure/text.h"
 
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "buoy/message.h"
+#include "buoy/utf8.h"
 #include "figure/font.h"
 #include "figure/scene.h"
 

@@ -1,6 +1,6 @@
 #include "graph/kv-store.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "model/hparams.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "io/gguf-file.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <cstdio>
 #include <unordered_map>

@@ -1,8 +1,7 @@
 #include "io/gguf-header.h"
 
 #include "base/checked.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <cstring>

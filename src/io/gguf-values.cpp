@@ -1,7 +1,6 @@
 #include "io/gguf-values.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <cmath>
 #include <cstring>

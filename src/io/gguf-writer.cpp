@@ -1,7 +1,6 @@
 #include "io/gguf-writer.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <ggml-cpp.h>
 #include <gguf.h>

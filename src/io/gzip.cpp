@@ -1,7 +1,6 @@
 #include "io/gzip.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/mapped-file.h"
 
 #include <zlib.h>

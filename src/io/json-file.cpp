@@ -1,7 +1,6 @@
 #include "io/json-file.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/mapped-file.h"
 
 #include <nlohmann/json.hpp>

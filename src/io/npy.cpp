@@ -1,10 +1,9 @@
 #include "io/npy.h"
 
 #include "base/checked.h"
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
 #include "buoy/files.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 #include "io/pending-file.h"
 
 #include <array>

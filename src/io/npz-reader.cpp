@@ -1,7 +1,6 @@
 #include "io/npz-reader.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/npz-writer.h"
 #include "io/zip-format.h"
 

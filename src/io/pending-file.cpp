@@ -1,8 +1,7 @@
 #include "io/pending-file.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/files.h"
+#include "buoy/message.h"
 
 #include <cerrno>
 #include <cstring>

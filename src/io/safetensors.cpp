@@ -1,8 +1,7 @@
 #include "io/safetensors.h"
 
 #include "base/checked.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/json-file.h"
 #include "io/mapped-file.h"
 

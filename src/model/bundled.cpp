@@ -1,7 +1,6 @@
 #include "buoy/bundled.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <array>
 #include <filesystem>

@@ -1,8 +1,7 @@
 #include "model/devices.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/device.h"
+#include "buoy/message.h"
 #include "text/llama-handles.h"
 
 #include <algorithm>

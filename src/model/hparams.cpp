@@ -1,7 +1,6 @@
 #include "model/hparams.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/gguf-file.h"
 
 #include <cmath>

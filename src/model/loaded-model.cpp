@@ -1,7 +1,7 @@
 #include "model/loaded-model.h"
 
-#include "base/fail.h"
-#include "base/size.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 #include "kernel/kernels.h"
 #include "model/unpack.h"
 

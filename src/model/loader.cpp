@@ -1,8 +1,7 @@
 #include "model/loader.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
 #include "base/split-work.h"
+#include "buoy/message.h"
 #include "kernel/matmul.h"
 #include "model/unpack.h"
 

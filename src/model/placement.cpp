@@ -1,8 +1,7 @@
 #include "model/placement.h"
 
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 #include "io/gguf-file.h"
 #include "model/devices.h"
 

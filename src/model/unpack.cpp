@@ -1,7 +1,7 @@
 #include "model/unpack.h"
 
-#include "base/fail.h"
 #include "base/split-work.h"
+#include "buoy/message.h"
 #include "io/gguf-file.h"
 #include "kernel/matmul.h"
 

@@ -1,7 +1,6 @@
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
 #include "buoy/edit.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 #include "engine/request-check.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/edit.h"
+#include "buoy/message.h"
 #include "engine/request-check.h"
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 #include "buoy/index-ranges.h"
 
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 
 #include <algorithm>
 #include <optional>

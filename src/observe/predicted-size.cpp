@@ -1,8 +1,8 @@
 #include "observe/predicted-size.h"
 
-#include "base/fail.h"
-#include "base/size.h"
+#include "buoy/message.h"
 #include "buoy/names.h"
+#include "buoy/parse.h"
 #include "io/npz-writer.h"
 #include "observe/record-member.h"
 

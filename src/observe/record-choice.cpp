@@ -1,7 +1,6 @@
 #include "observe/record-choice.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "observe/record-member.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 #include "engine/request-check.h"
 
 #include <ggml.h>

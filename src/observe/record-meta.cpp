@@ -1,7 +1,7 @@
 #include "observe/record-meta.h"
 
-#include "base/utf8.h"
 #include "buoy/names.h"
+#include "buoy/utf8.h"
 #include "buoy/version.h"
 #include "decode/generation-json.h"
 #include "io/json-file.h"

@@ -1,8 +1,7 @@
 #include "buoy/record.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/size.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 #include "engine/request-check.h"
 #include "observe/predicted-size.h"
 #include "observe/record-member.h"

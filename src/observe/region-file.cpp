@@ -1,5 +1,4 @@
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "buoy/regions.h"
 #include "io/json-file.h"
 

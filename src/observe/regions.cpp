@@ -1,8 +1,7 @@
 #include "buoy/regions.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "buoy/message.h"
+#include "buoy/utf8.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 #include "report/metric-figures.h"
 
 #include "analysis/studies.h"
-#include "base/printable.h"
 #include "buoy/error.h"
 #include "buoy/figure.h"
+#include "buoy/message.h"
 
 namespace buoy::report {
 

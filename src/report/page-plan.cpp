@@ -1,6 +1,6 @@
 #include "report/page-plan.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <numeric>

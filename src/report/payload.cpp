@@ -2,8 +2,7 @@
 
 #include "analysis/labels.h"
 #include "base/base64.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "buoy/names.h"
 #include "report/matrix-pack.h"
 #include "report/sequence-json.h"

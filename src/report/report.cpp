@@ -1,8 +1,7 @@
 #include "buoy/report.h"
 
 #include "analysis/recording.h"
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "io/pending-file.h"
 #include "report/page.h"
 

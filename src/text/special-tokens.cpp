@@ -1,6 +1,6 @@
 #include "text/special-tokens.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 
 #include <algorithm>
 #include <string_view>

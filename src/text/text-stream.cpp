@@ -1,6 +1,6 @@
 #include "buoy/text-stream.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "text/unknown-text.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,6 @@
 #include "text/vocab-keys.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <limits>
 #include <optional>

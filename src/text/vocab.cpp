@@ -1,8 +1,8 @@
 #include "buoy/vocab.h"
-#include "base/fail.h"
+#include "buoy/message.h"
 
-#include "base/utf8.h"
 #include "buoy/error.h"
+#include "buoy/utf8.h"
 #include "io/gguf-file.h"
 #include "text/chat-template.h"
 #include "text/llama-handles.h"

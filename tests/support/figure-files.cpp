@@ -1,6 +1,6 @@
 #include "support/figure-files.h"
 
-#include "base/utf8.h"
+#include "buoy/utf8.h"
 
 #include <zlib.h>
 

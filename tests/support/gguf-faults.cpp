@@ -1,6 +1,6 @@
 #include "support/gguf-faults.h"
 
-#include "base/fail.h"
+#include "buoy/message.h"
 
 #include <limits>
 

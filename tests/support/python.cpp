@@ -23,14 +23,6 @@ const std::string & numpy_python() {
     return found;
 }
 
-bool has_numpy() {
-    if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
-        return false;
-    }
-    return true;
-}
-
 std::string run_python(const std::string & script, const std::vector<std::string> & args) {
     std::string command = numpy_python() + " " + write_file(temp_dir(), "script.py", script);
     for (const std::string & arg : args) {

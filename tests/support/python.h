@@ -5,9 +5,8 @@
 
 namespace buoy::test {
 
-// A Python with numpy, or "" where there is none.
+// A Python with numpy, or "" where there is none (tests then say so and return).
 const std::string & numpy_python();
-bool                has_numpy(); // says so where there is none; tests then return
 
 // Runs a script with sys.argv[1:] = args and returns what it printed; a failed check, with its errors, where it did not end with 0.
 std::string run_python(const std::string & script, const std::vector<std::string> & args);

@@ -1,8 +1,7 @@
 #include "engine/rpc/connections.h"
 
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
+#include "buoy/message.h"
+#include "buoy/parse.h"
 #include "model/devices.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "engine/rpc/guard.h"
 
-#include "base/fail.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 #include "text/llama-handles.h"
 
 #include <atomic>

@@ -1,6 +1,5 @@
-#include "base/fail.h"
-#include "base/printable.h"
 #include "buoy/device.h"
+#include "buoy/message.h"
 #include "engine/rpc/guard.h"
 #include "model/devices.h"
 

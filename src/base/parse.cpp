@@ -1,8 +1,6 @@
-#include "base/size.h"
+#include "buoy/parse.h"
 
-#include "base/fail.h"
-#include "base/parse-number.h"
-#include "base/printable.h"
+#include "buoy/message.h"
 
 #include <algorithm>
 #include <array>
