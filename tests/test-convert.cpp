@@ -387,7 +387,7 @@ TEST_CASE("convert: the output's name") {
     params.input  = input;
     params.output = place + "/out.gguf";
     write_file(params.output, "precious");
-    convert(params).failed("the output exists (--force replaces it)");
+    convert(params).failed("the output exists (`force` replaces it)");
     CHECK(read_file(params.output) == "precious");
     params.force = true;
     CHECK(convert(params).error == "");

@@ -361,7 +361,7 @@ TEST_CASE("a wrong request is an Error, and the engine goes on") {
     rejects("position -1 follows -1, expected strictly increasing positions from 0", [](auto & r) {
         r.positions = {-1, 0, 1};
     });
-    rejects("position 16 does not fit into the context of 16 (-c)", [](auto & r) {
+    rejects("position 16 does not fit into the context of 16 (`n_ctx`)", [](auto & r) {
         r.positions = {0, 1, 16};
         r.kv        = KvUse::store;
     });

@@ -379,7 +379,7 @@ TEST_CASE("llama engine: flash attention and K/V types stay close") {
         params.flash = FlashAttention::on;
         CHECK(
             contains(error_of([&] { observe_all(*load(tiny_gemma(), params), whole_request(tokens), {Tap::pattern}); }),
-                     "flash attention; use -fa off"));
+                     "flash attention; use `flash` off"));
     }
 }
 
