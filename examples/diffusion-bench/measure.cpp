@@ -110,6 +110,32 @@ double measure_summary(Context & context, int32_t n_rows) {
     return std::max(0.0, summaries - (logits - copy));
 }
 
+// Several texts whose passes are shared: their time is that of all of them.
+void measure_batch(Context & context, const Case & one, const MeasureParams & params, Measurement & out) {
+    std::vector<buoy::BatchItem> items;
+    for (int32_t i = 0; i < one.n_parallel; i++) {
+        std::vector<int32_t> prompt = make_prompt(one.n_prompt + i, context.info());
+        prompt.erase(prompt.begin(), prompt.begin() + i); // each its own
+        items.push_back({std::move(prompt), one.generate});
+    }
+    for (int i = params.warmup ? -1 : 0; i < params.repetitions; i++) {
+        const int64_t n_before = context.stats().n_forward;
+        const auto    start    = Clock::now();
+        const auto    texts    = buoy::generate_batch(context, items);
+        const double  ms       = ms_since(start);
+        if (i < 0) {
+            continue;
+        }
+        out.samples_ms.push_back(ms);
+        out.n_forward  = context.stats().n_forward - n_before;
+        out.forward_ms = ms / static_cast<double>(out.n_forward);
+        out.n_tokens   = 0;
+        for (const buoy::Generation & text : texts) {
+            out.n_tokens += static_cast<int64_t>(text.tokens.size());
+        }
+    }
+}
+
 void measure_generation(Context & context, const Case & one, const MeasureParams & params, Measurement & out) {
     const std::vector<int32_t> prompt = make_prompt(one.n_prompt, context.info());
     if (params.warmup) {
@@ -179,7 +205,7 @@ Measurement measure(const Case & one, const MeasureParams & params) {
     Measurement         out;
     buoy::ContextParams context_params = one.context;
     context_params.n_ctx       = one.forward_tokens > 0 ? one.forward_tokens : one.n_prompt + one.generate.n_predict;
-    context_params.n_sequences = buoy::sequence_count(one.generate);
+    context_params.n_sequences = buoy::sequence_count(one.generate) * one.n_parallel;
 
     buoy::ModelParams model = one.model;
     model.n_threads         = one.context.n_threads;
@@ -192,6 +218,8 @@ Measurement measure(const Case & one, const MeasureParams & params) {
     out.weight_bytes                             = context->info().n_bytes;
     if (one.forward_tokens > 0) {
         measure_pass(*context, one, params, out);
+    } else if (one.n_parallel > 1) {
+        measure_batch(*context, one, params, out);
     } else {
         measure_generation(*context, one, params, out);
     }

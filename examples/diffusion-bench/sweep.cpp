@@ -35,6 +35,7 @@ enum class Kernels { automatic, ours, ggml };
 constexpr buoy::Name<Kernels> kernel_names[] = {
     {"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
 
+void set_parallel(Case & one, const std::string & v) { one.n_parallel = parse_number("-np", v, 1, 512); }
 void set_prompt(Case & one, const std::string & v) { one.n_prompt = parse_number("-p", v, 0, tokens_max); }
 void set_predict(Case & one, const std::string & v) { one.generate.n_predict = parse_number("-n", v, 1, tokens_max); }
 void set_steps(Case & one, const std::string & v) { one.generate.steps = parse_number("--steps", v, 0, tokens_max); }
@@ -68,6 +69,9 @@ void set_layers(Case & one, const std::string & v) { one.model.n_gpu_layers = pa
 void set_attn(Case & one, const std::string & v) {
     if (v != "off") {
         one.attn = parse_name("--attn", v, buoy::reduce_names);
+        if (one.n_parallel > 1) {
+            buoy::fail("--attn records one text, --parallel ", one.n_parallel, " makes several");
+        }
     }
 }
 void set_forward(Case & one, const std::string & v) {
@@ -107,6 +111,8 @@ const std::vector<Parameter> & parameters() {
          "K/V reuse: none, prefix, dual; auto: prefix for block-causal models, else none", Use::always, set_cache},
         {"prompt", "-p, --n-prompt", "N", "32", "prompt tokens", Use::generation, set_prompt},
         {"gen", "-n, --n-predict", "N", "224", "new tokens", Use::generation, set_predict, "", "n_predict"},
+        {"parallel", "-np, --parallel", "N", "1", "texts generated together, in one batch", Use::generation,
+         set_parallel},
         {"steps", "--steps", "N", "64", "denoising steps in all; 0: one token a step", Use::generation, set_steps},
         {"block", "--block-length", "N", "32", "block length; 0: the model's", Use::generation, set_block},
         {"threshold", "--threshold", "P", "off", "write every position that sure; off: by schedule", Use::generation,

@@ -19,6 +19,7 @@ struct Case {
     buoy::ContextParams  context;
     buoy::GenerateParams generate;
     int32_t              n_prompt       = 0;
+    int32_t              n_parallel     = 1; // texts generated together
     int32_t              forward_tokens = 0; // > 0: one pass over so many tokens instead of a generation
     int32_t              forward_rows   = 0; // rows of it that are asked for; 0: all
 
