@@ -137,6 +137,8 @@ TEST_CASE("batch: what can't be done is refused before anything is computed") {
     items[1].params.cfg_scale = 1.0f;
     CHECK_THROWS_WITH_AS(generate_batch(*context, items),
                          "classifier-free guidance needs two sequences, the context has 1", Error);
+    CHECK_THROWS_WITH_AS(generate(*context, items[1].prompt, items[1].params),
+                         "classifier-free guidance needs two sequences, the context has 1", Error);
     items[1].params.cfg_scale = 0.0f;
     items[1].params.n_predict = 200;
     CHECK_THROWS_AS(generate_batch(*context, items), Error);

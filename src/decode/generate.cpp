@@ -8,10 +8,23 @@ namespace buoy {
 
 int32_t sequence_count(const GenerateParams & params) { return params.cfg_scale > 0.0f ? 2 : 1; }
 
+namespace {
+
+// first: of the sequences that may be used.
+void check_sequences(const Context & context, const GenerateParams & params, int32_t first) {
+    const int32_t n = context.params().n_sequences - first;
+    if (params.cfg_scale > 0.0f && n < sequence_count(params)) {
+        fail("classifier-free guidance needs two sequences, the context has ", n);
+    }
+}
+
+} // namespace
+
 Generation Session::generate(const std::vector<int32_t> & prompt, const GenerateParams & params) {
     const bool reusable = !params.on_forward; // who looks on may also have changed what is stored
     Decoder    decoder(context_, {sequence_, sequence_ + 1}, prompt, params,
                     reusable ? std::span<const int32_t>(stored_) : std::span<const int32_t>());
+    check_sequences(context_, params, sequence_);
     stored_.clear(); // until it is known to be there
     decoder.begin(context_);
     std::vector<ForwardRequest> batch;
@@ -76,13 +89,10 @@ struct Running {
 };
 
 void check_batch(const Context & context, std::span<const BatchItem> items) {
-    const int32_t n_sequences = context.params().n_sequences;
     for (const BatchItem & item : items) {
         check_params(item.params, context.info());
         answer_length(item.params, item.prompt.size(), context.n_ctx());
-        if (sequence_count(item.params) > n_sequences) {
-            fail("classifier-free guidance needs two sequences, the context has ", n_sequences);
-        }
+        check_sequences(context, item.params, 0);
     }
 }
 
