@@ -31,7 +31,7 @@ class Details {
     if (view.kind === "received") {
       const column = viewColumn(view, group);
       return [
-        this.note("Looks at", "Not in this recording: only what each key receives was kept."),
+        this.note("Looks at", "Not in this recording: it was reduced to what each key received."),
         this.list("Receives, by head", ranked(column, LIST_LENGTH), (i) => ({number: "", text: headName(run, view.heads[i])})),
       ];
     }
