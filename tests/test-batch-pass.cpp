@@ -1,6 +1,7 @@
 // Several sequences in one pass: each as if it were alone, whatever the others are. And several contexts on one model.
 
 #include "buoy/error.h"
+#include "support/batch.h"
 #include "support/oracle.h"
 #include "support/paths.h"
 #include "support/random-context.h"
@@ -17,80 +18,6 @@ using namespace buoy::test;
 
 namespace {
 
-// f32 products of another number of rows sum in another order
-constexpr double tolerance_f32 = 1e-9;
-
-constexpr int32_t n_sequences = 8;
-
-ContextParams many(ContextParams params = exact_params()) {
-    params.n_sequences = n_sequences;
-    params.n_ctx       = 128;
-    return params;
-}
-
-// Sequences of different lengths, positions and rows. A block-causal model's begin with a block.
-std::vector<ForwardRequest> different_requests(KvUse kv) {
-    std::vector<ForwardRequest> batch;
-    for (int32_t s = 0; s < n_sequences; s++) {
-        const int32_t  n       = 1 + (s * 7) % 30;
-        const int32_t  first   = kv == KvUse::store ? 0 : 8 * (s % 3);
-        ForwardRequest request = whole_request(random_tokens(static_cast<size_t>(n), 256, static_cast<uint32_t>(s)));
-        request.sequence       = s;
-        request.positions      = range(first, first + n);
-        request.kv             = kv;
-        if (s % 3 == 1) {
-            request.rows = {n - 1};
-        } else if (s % 3 == 2) {
-            request.rows.resize(static_cast<size_t>(n / 2));
-        }
-        if (s == 5) {
-            request.rows.clear(); // only stored, or nothing at all
-        }
-        batch.push_back(std::move(request));
-    }
-    return batch;
-}
-
-ForwardRequest alone(ForwardRequest request) {
-    request.sequence = 0;
-    return request;
-}
-
-// Of several passes, one after the other: those of a batch against those of single sequences.
-void check_same(Context & together, Context & single, const std::vector<std::vector<ForwardRequest>> & passes) {
-    std::vector<std::vector<ForwardResult>> expected(n_sequences);
-    for (int32_t s = 0; s < n_sequences; s++) {
-        single.kv_truncate(0, 0);
-        for (const auto & batch : passes) {
-            expected[static_cast<size_t>(s)].push_back(single.forward(alone(batch[static_cast<size_t>(s)])));
-        }
-    }
-    for (size_t i = 0; i < passes.size(); i++) {
-        const std::vector<ForwardResult> actual = together.forward(passes[i]);
-        for (size_t s = 0; s < n_sequences; s++) {
-            CAPTURE(i);
-            CAPTURE(s);
-            REQUIRE(actual[s].logits.size() == expected[s][i].logits.size());
-            if (!actual[s].logits.empty()) {
-                CHECK(nmse(actual[s].logits, expected[s][i].logits) <= tolerance_f32);
-            }
-        }
-    }
-}
-
-std::vector<RandomModel> kinds() { return {small_model("llada"), small_model("llama"), small_model("qwen3", 4)}; }
-
-// The next part of every sequence, as long as one block.
-std::vector<ForwardRequest> next_parts(std::vector<ForwardRequest> batch, int32_t block) {
-    for (ForwardRequest & request : batch) {
-        const int32_t first = (request.positions.back() / block + 1) * block;
-        request.tokens      = random_tokens(static_cast<size_t>(block), 256, static_cast<uint32_t>(first));
-        request.positions   = range(first, first + block);
-        request.rows        = range(0, block);
-    }
-    return batch;
-}
-
 uint64_t resident_bytes() {
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);) {
@@ -104,22 +31,15 @@ uint64_t resident_bytes() {
 } // namespace
 
 TEST_CASE("batch: sequences of different lengths equal single passes") {
-    for (const RandomModel & model : kinds()) {
+    for (const RandomModel & model : attention_kinds()) {
         CAPTURE(model.arch);
-        const auto together = random_context(model, many());
-        const auto single   = random_context(model, many());
-        check_same(*together, *single, {different_requests(KvUse::none)});
-
-        // stored, then blocks against what is stored; prompts that end inside a block leave it incomplete, as alone
-        std::vector<ForwardRequest> prompts = different_requests(KvUse::store);
-        const auto                  second  = next_parts(prompts, 4);
-        check_same(*together, *single, {prompts, second, next_parts(second, 4)});
+        check_batch(*random_context(model, many_sequences()), *random_context(model, many_sequences()));
     }
 }
 
 TEST_CASE("batch: a pass may mix attention kinds, stores and outputs") {
-    const auto together = random_context(small_model("llada"), many());
-    const auto single   = random_context(small_model("llada"), many());
+    const auto together = random_context(small_model("llada"), many_sequences());
+    const auto single   = random_context(small_model("llada"), many_sequences());
     auto       batch    = different_requests(KvUse::none);
     for (size_t s = 0; s < batch.size(); s++) {
         batch[s].attention    = s % 3 == 0   ? AttentionKind::full
@@ -137,7 +57,7 @@ TEST_CASE("batch: a pass may mix attention kinds, stores and outputs") {
         REQUIRE(actual[s].logits.size() == expected.logits.size());
         REQUIRE(actual[s].summaries.size() == expected.summaries.size());
         if (!expected.logits.empty()) {
-            CHECK(nmse(actual[s].logits, expected.logits) <= tolerance_f32);
+            CHECK(nmse(actual[s].logits, expected.logits) <= batch_tolerance);
         }
         for (size_t row = 0; row < expected.summaries.size(); row++) {
             CHECK(actual[s].summaries[row].id == expected.summaries[row].id);
@@ -147,8 +67,8 @@ TEST_CASE("batch: a pass may mix attention kinds, stores and outputs") {
 }
 
 TEST_CASE("batch: each sequence has its own taps and edits") {
-    const auto together = random_context(small_model("llada"), many());
-    const auto single   = random_context(small_model("llada"), many());
+    const auto together = random_context(small_model("llada"), many_sequences());
+    const auto single   = random_context(small_model("llada"), many_sequences());
     auto       batch    = different_requests(KvUse::none);
     batch.erase(batch.begin() + 5);
     batch[1].edits                     = {{1, {}, {}, {batch[1].positions[0]}, 2.0f}};
@@ -178,7 +98,7 @@ TEST_CASE("batch: each sequence has its own taps and edits") {
 }
 
 TEST_CASE("batch: what is wrong with one is named, and nothing is computed") {
-    const auto context = random_context(small_model("llada"), many());
+    const auto context = random_context(small_model("llada"), many_sequences());
     const auto refused = [&](const char * message, auto change) {
         auto batch = different_requests(KvUse::store);
         change(batch);
@@ -196,7 +116,7 @@ TEST_CASE("batch: what is wrong with one is named, and nothing is computed") {
 }
 
 TEST_CASE("a pass that fails leaves no cells marked as filled") {
-    const auto context = random_context(small_model("llama"), many());
+    const auto context = random_context(small_model("llama"), many_sequences());
     const auto tokens  = random_tokens(24, 256);
     context->forward(stored_part(tokens, 0, 12));
     ForwardRequest failing = stored_part(tokens, 12, 24);
@@ -232,7 +152,7 @@ TEST_CASE("a second context on a model adds hardly any memory") {
 }
 
 TEST_CASE("contexts on one model compute at the same time what they compute one after the other") {
-    for (const RandomModel & model : kinds()) {
+    for (const RandomModel & model : attention_kinds()) {
         CAPTURE(model.arch);
         ContextParams params = exact_params();
         params.n_threads     = 1;

@@ -6,6 +6,7 @@
 #include "buoy/error.h"
 #include "buoy/generate.h"
 #include "buoy/vocab.h"
+#include "support/batch.h"
 #include "support/cli.h"
 #include "support/converted.h"
 #include "support/one-split.h"
@@ -264,6 +265,14 @@ TEST_CASE("the twins write the same text") {
         context.n_threads = 1;
         CHECK(run(on_servers(path), context, prompt, params).tokens ==
               run(local(path), context, prompt, params).tokens);
+    }
+}
+
+TEST_CASE("a batch of sequences equals single passes there, too") {
+    for (const RandomModel & model : attention_kinds()) {
+        CAPTURE(model.arch);
+        const TestModel there = on_servers(random_gguf(model));
+        check_batch(*load_context(there, many_sequences()), *load_context(there, many_sequences()));
     }
 }
 

@@ -1,5 +1,6 @@
 // Passes on Vulkan that are made in other ways: types of files and of stored K/V, parts of a sequence, long ones, summaries.
 
+#include "support/batch.h"
 #include "support/oracle.h"
 #include "support/random-context.h"
 #include "support/vulkan.h"
@@ -82,6 +83,14 @@ TEST_CASE("long passes, which are built in pieces") {
         check_logits(on, request);
         request.kv = KvUse::store;
         check_logits(on, request);
+    }
+}
+
+TEST_CASE("a batch of sequences equals single passes") {
+    for (const RandomModel & model : attention_kinds()) {
+        CAPTURE(model.arch);
+        const std::string path = random_gguf(model);
+        check_batch(*on_both(path, many_sequences()).vulkan, *on_both(path, many_sequences()).vulkan);
     }
 }
 

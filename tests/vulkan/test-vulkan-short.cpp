@@ -2,6 +2,7 @@
 // compiling shaders.
 
 #include "buoy/bundled.h"
+#include "support/batch.h"
 #include "support/one-split.h"
 #include "support/oracle.h"
 #include "support/random-context.h"
@@ -35,6 +36,12 @@ TEST_CASE("short: a pass stays on the device, is near the CPU's, shows the same 
                     {Tap::v, 0},
                     {Tap::resid_post, 1}});
     }
+}
+
+TEST_CASE("short: a batch of sequences equals single passes") {
+    const std::string path = random_gguf(small_model("llada"));
+    check_batch(*on_both(path, many_sequences()).vulkan, *on_both(path, many_sequences()).vulkan,
+                1e-4); // factors of products are rounded to F16, where there are many rows
 }
 
 TEST_CASE("short: both twins write the same text") {
