@@ -1,42 +1,33 @@
-# The architectures of a folder, one a file, as a source file: adding one is adding its file.
-
-# src/arch/<name>.cpp defines `const Arch arch_<name>`; convert/arch/<name>.cpp `std::vector<ArchMapping> <name>_mappings()`.
-function(buoy_list_archs dir output)
+# The architectures of a folder as a source file: adding one is adding its file. <name>.cpp defines std::vector<TYPE> <name>_SUFFIX(),
+# what is made is std::vector<TYPE> all_SUFFIX().
+function(buoy_list_archs dir header type suffix output)
     set(shared arch blocks random-model)
     file(GLOB files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/${dir}" ${dir}/*.cpp)
     set(declared "")
     set(listed "")
     foreach(file IN LISTS files)
         get_filename_component(name "${file}" NAME_WE)
-        if(name IN_LIST shared)
-            continue()
-        endif()
-        string(REPLACE - _ name "${name}")
-        if(dir STREQUAL "src/arch")
-            string(APPEND declared "extern const Arch arch_${name};\n")
-            string(APPEND listed "&arch_${name}, ")
-        else()
-            string(APPEND declared "std::vector<ArchMapping> ${name}_mappings();\n")
-            string(APPEND listed "${name}_mappings, ")
+        if(NOT name IN_LIST shared)
+            string(REPLACE - _ name "${name}")
+            string(APPEND declared "std::vector<${type}> ${name}_${suffix}();\n")
+            string(APPEND listed "${name}_${suffix}, ")
         endif()
     endforeach()
-    if(dir STREQUAL "src/arch")
-        set(text "#include \"arch/arch.h\"\n\nnamespace buoy {\n\n${declared}
-const std::vector<const Arch *> & all_archs() {
-    static const std::vector<const Arch *> archs = {${listed}};
-    return archs;
-}\n\n} // namespace buoy\n")
-    else()
-        set(text "#include \"arch.h\"\n\nnamespace buoy {\n\n${declared}
-std::vector<ArchMapping> all_mappings() {
-    std::vector<ArchMapping> all;
-    for (auto * mappings : {${listed}}) {
-        for (ArchMapping & mapping : mappings()) {
-            all.push_back(std::move(mapping));
+    file(CONFIGURE OUTPUT "${output}" @ONLY CONTENT "#include \"${header}\"
+
+namespace buoy {
+
+${declared}
+std::vector<${type}> all_${suffix}() {
+    std::vector<${type}> all;
+    for (auto * some : {${listed}}) {
+        for (${type} & one : some()) {
+            all.push_back(std::move(one));
         }
     }
     return all;
-}\n\n} // namespace buoy\n")
-    endif()
-    file(CONFIGURE OUTPUT "${output}" CONTENT "${text}" @ONLY)
+}
+
+} // namespace buoy
+")
 endfunction()

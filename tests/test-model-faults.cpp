@@ -129,9 +129,8 @@ TEST_CASE("model faults: a taken apart file is the same when put together") {
 }
 
 TEST_CASE("model faults: architecture") {
-    const std::string known =
-        "key 'general.architecture': expected dream, fast-dllm-v2, llada-moe, llada, llada2, llama, "
-        "qwen2, qwen3, qwen3moe, rnd1, sdar_moe, sdar, found ";
+    const std::string known = "key 'general.architecture': expected llada, llama, llada2, qwen2, dream, fast-dllm-v2, "
+                              "qwen3, sdar, qwen3moe, sdar_moe, rnd1, llada-moe, found ";
     check_faults(
         "llada",
         {

@@ -12,10 +12,14 @@ namespace buoy {
 struct Arch {
     ModelRecipe model;
     GraphRecipe graph;
+
+    // The same under another name, with other traits.
+    Arch named(const char * name, const ArchTraits & traits) const;
 };
 
-// Every architecture, one a file of this folder: <name>.cpp defines arch_<name>. The build makes the list of the files.
-const std::vector<const Arch *> & all_archs();
+// Every architecture. A file of this folder has a block and the architectures that compute it: <name>.cpp defines <name>_archs(), and
+// the build makes the list of the files.
+std::vector<Arch> all_archs();
 
 // Null where the name is not ours.
 const Arch * find_arch(const std::string & name);

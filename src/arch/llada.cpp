@@ -1,4 +1,5 @@
-// LLaDA-8B, LLaDA-1.5 (arXiv 2502.09992): Llama's block, attention sees both ways, row i predicts token i.
+// Llama's block. LLaDA-8B and LLaDA-1.5 (arXiv 2502.09992) let its attention see both ways, row i predicts token i; Llama 1 to 3,
+// Mistral and what else has it are the autoregressive side of the comparison.
 
 #include "arch/blocks.h"
 
@@ -9,6 +10,8 @@ namespace {
 void layer(WeightSource & source, const HParams & hp, int32_t il, LayerWeights & w) {
     source.attention(il, hp, w);
     source.swiglu(il, hp, w);
+    w.rope_factors =
+        source.get({"rope_freqs.weight", {hp.layer(il).rope.n_dims / 2}, WeightUse::rope, Presence::optional, il});
 }
 
 ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
@@ -29,13 +32,12 @@ ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
 
 } // namespace
 
-extern const Arch arch_llada;
-
-const Arch arch_llada = {
-    .model = {.name   = "llada",
-              .traits = {.rope = RopeKind::norm, .attention = AttentionKind::full, .shift = false},
-              .layer  = layer},
-    .graph = {.block = block},
-};
+std::vector<Arch> llada_archs() {
+    const Arch base = {.model = {.layer = layer}, .graph = {.block = block}};
+    return {
+        base.named("llada", {.rope = RopeKind::norm, .attention = AttentionKind::full, .shift = false}),
+        base.named("llama", {.rope = RopeKind::norm, .attention = AttentionKind::causal, .shift = true}),
+    };
+}
 
 } // namespace buoy

@@ -31,23 +31,21 @@ ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
 
 } // namespace
 
-extern const Arch arch_llada2;
-
-const Arch arch_llada2 = {
-    .model = {.name   = "llada2",
-              .traits = {.rope                = RopeKind::neox,
-                         .attention           = AttentionKind::block_causal,
-                         .shift               = false,
-                         .block_length        = 32,
-                         .experts             = true,
-                         .expert_sigmoid      = true,
-                         .expert_norm         = true,
-                         .usual_dense_layers  = 1,
-                         .usual_shared        = 1,
-                         .usual_expert_scale  = 2.5f,
-                         .usual_rotated_share = 0.5f},
-              .layer  = layer},
-    .graph = {.block = block},
-};
+std::vector<Arch> llada2_archs() {
+    const Arch base = {.model = {.layer = layer}, .graph = {.block = block}};
+    return {
+        base.named("llada2", {.rope                = RopeKind::neox,
+                              .attention           = AttentionKind::block_causal,
+                              .shift               = false,
+                              .block_length        = 32,
+                              .experts             = true,
+                              .expert_sigmoid      = true,
+                              .expert_norm         = true,
+                              .usual_dense_layers  = 1,
+                              .usual_shared        = 1,
+                              .usual_expert_scale  = 2.5f,
+                              .usual_rotated_share = 0.5f}),
+    };
+}
 
 } // namespace buoy

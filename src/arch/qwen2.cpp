@@ -1,4 +1,5 @@
-// Qwen2 and Qwen2.5: Llama's block with a bias on Q, K and V, and RoPE over the two halves of a head.
+// Qwen2 and Qwen2.5: Llama's block with a bias on Q, K and V, and RoPE over the two halves of a head. Dream-7B, Dream-Coder and
+// DiffuCoder (arXiv 2508.15487) made it bidirectional, Fast-dLLM v2 (arXiv 2509.26328) block-causal; row i still predicts token i + 1.
 
 #include "arch/blocks.h"
 
@@ -29,13 +30,17 @@ ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
 
 } // namespace
 
-extern const Arch arch_qwen2;
-
-const Arch arch_qwen2 = {
-    .model = {.name   = "qwen2",
-              .traits = {.rope = RopeKind::neox, .attention = AttentionKind::causal, .shift = true},
-              .layer  = layer},
-    .graph = {.block = block},
-};
+std::vector<Arch> qwen2_archs() {
+    const Arch base = {.model = {.layer = layer}, .graph = {.block = block}};
+    return {
+        base.named("qwen2", {.rope = RopeKind::neox, .attention = AttentionKind::causal, .shift = true}),
+        base.named("dream", {.rope = RopeKind::neox, .attention = AttentionKind::full, .shift = true}),
+        base.named("fast-dllm-v2", {.rope             = RopeKind::neox,
+                                    .attention        = AttentionKind::block_causal,
+                                    .shift            = true,
+                                    .block_length     = 32,
+                                    .sub_block_length = 8}),
+    };
+}
 
 } // namespace buoy

@@ -1,4 +1,5 @@
-// Qwen3: a norm over each head of Q and K before RoPE instead of biases; the head dimension is its own number.
+// Qwen3: a norm over each head of Q and K before RoPE instead of biases; the head dimension is its own number. SDAR and TraDo
+// (arXiv 2510.06303) made it block-causal, row i predicts token i.
 
 #include "arch/blocks.h"
 
@@ -30,13 +31,14 @@ ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
 
 } // namespace
 
-extern const Arch arch_qwen3;
-
-const Arch arch_qwen3 = {
-    .model = {.name   = "qwen3",
-              .traits = {.rope = RopeKind::neox, .attention = AttentionKind::causal, .shift = true},
-              .layer  = layer},
-    .graph = {.block = block},
-};
+std::vector<Arch> qwen3_archs() {
+    const Arch base = {.model = {.layer = layer}, .graph = {.block = block}};
+    return {
+        base.named("qwen3", {.rope = RopeKind::neox, .attention = AttentionKind::causal, .shift = true}),
+        base.named(
+            "sdar",
+            {.rope = RopeKind::neox, .attention = AttentionKind::block_causal, .shift = false, .block_length = 4}),
+    };
+}
 
 } // namespace buoy

@@ -1,4 +1,6 @@
-// Qwen3-30B-A3B and larger: Qwen3's attention, experts chosen by a softmax.
+// Qwen3-30B-A3B and larger: Qwen3's attention, experts chosen by a softmax. SDAR-30B-A3B made it block-causal, RND1 (Radical
+// Numerics) bidirectional with rows that still predict token i + 1. LLaDA-MoE (arXiv 2509.24389) has the same block; the weights of
+// its experts stay as the softmax gives them.
 
 #include "arch/blocks.h"
 
@@ -30,13 +32,27 @@ ggml_tensor * block(Graph & g, int32_t il, ggml_tensor * x) {
 
 } // namespace
 
-extern const Arch arch_qwen3moe;
-
-const Arch arch_qwen3moe = {
-    .model = {.name   = "qwen3moe",
-              .traits = {.rope = RopeKind::neox, .attention = AttentionKind::causal, .shift = true, .experts = true},
-              .layer  = layer},
-    .graph = {.block = block},
-};
+std::vector<Arch> qwen3moe_archs() {
+    const Arch base = {.model = {.layer = layer}, .graph = {.block = block}};
+    return {
+        base.named("qwen3moe",
+                   {.rope = RopeKind::neox, .attention = AttentionKind::causal, .shift = true, .experts = true}),
+        base.named("sdar_moe", {.rope         = RopeKind::neox,
+                                .attention    = AttentionKind::block_causal,
+                                .shift        = false,
+                                .block_length = 4,
+                                .experts      = true}),
+        base.named("rnd1", {.rope       = RopeKind::neox,
+                            .attention  = AttentionKind::full,
+                            .shift      = true,
+                            .even_steps = true,
+                            .experts    = true}),
+        base.named("llada-moe", {.rope        = RopeKind::neox,
+                                 .attention   = AttentionKind::full,
+                                 .shift       = false,
+                                 .experts     = true,
+                                 .expert_norm = false}),
+    };
+}
 
 } // namespace buoy

@@ -9,8 +9,8 @@ namespace buoy {
 
 // The part of an architecture that is about its file: what it assumes, numbers and weights of its own.
 struct ModelRecipe {
-    const char * name = nullptr; // general.architecture
-    ArchTraits   traits;
+    const char * name   = nullptr; // general.architecture
+    ArchTraits   traits = {};
 
     // numbers beyond those every decoder has; may be null
     void (*read)(const GgufFile & file, HParams & hp) = nullptr;
