@@ -40,6 +40,8 @@ struct WeightKernel {
     void (*unpack)(const WeightSpan & span, WeightTile & tile);
     void (*multiply)(const WeightTile & tile, const PackedBlock * x, int64_t n_blocks, bool start, float * y,
                      size_t y_stride, int64_t n);
+    void (*multiply_two)(const WeightTile & a, const WeightTile & b, const PackedBlock * x, int64_t n_blocks,
+                         bool start, float * ya, float * yb, size_t y_stride, int64_t n); // the same with two tiles
 };
 
 enum class KeyType { f32, f16, q8_0 };

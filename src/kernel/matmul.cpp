@@ -3,6 +3,7 @@
 #include "kernel/kernels.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 namespace buoy {
@@ -66,25 +67,51 @@ struct Output {
     size_t  stride;
 };
 
-// Eight rows of weights from the first on with all of x, a tile of columns after the other.
-void multiply_rows(const ggml_tensor * w, const ggml_tensor * packed, int64_t n, int64_t first, const Output & to) {
+// Eight rows of weights from the first on, and where their products go.
+struct Operand {
+    const ggml_tensor * w;
+    int64_t             first;
+    Output              to;
+};
+
+// One or two of the same type and outputs of the same stride with all of x, a tile of columns after the other.
+void multiply_rows(std::span<const Operand> operands, const ggml_tensor * packed, int64_t n) {
+    const ggml_tensor *  w        = operands[0].w;
     const WeightKernel & kernel   = *weight_kernel(w->type);
     const int64_t        n_blocks = w->ne[0] / kernel_block;
     const int64_t        n_tiles  = (n_blocks + kernel.block_limit - 1) / kernel.block_limit;
-    const auto *         rows     = static_cast<const uint8_t *>(w->data) + w->nb[1] * static_cast<size_t>(first);
-    const auto *         end      = static_cast<const uint8_t *>(w->data) + ggml_nbytes(w);
-    const auto *         next     = std::min(rows + w->nb[1] * kernel_rows, end);
-    Prefetch             prefetch(next, std::min(next + w->nb[1] * kernel_rows, end), packed->ne[1] * n_tiles);
-    WeightTile           tile;
+    const auto           row_at   = [](const Operand & o, int64_t row) { // or the end
+        return static_cast<const uint8_t *>(o.w->data) + o.w->nb[1] * static_cast<size_t>(std::min(row, o.w->ne[1]));
+    };
+    std::vector<Prefetch> prefetch; // of the rows behind these
+    const int64_t         n_rows = kernel_rows * (operands.size() == 2 && operands[0].w == operands[1].w ? 2 : 1);
+    for (const Operand & o : operands) {
+        prefetch.emplace_back(row_at(o, o.first + n_rows), row_at(o, o.first + n_rows + kernel_rows),
+                              packed->ne[1] * n_tiles);
+    }
+    WeightTile   tiles[2];
+    const size_t stride = operands[0].to.stride;
     for (int64_t at = 0; at < n_blocks; at += kernel.block_limit) {
         const int64_t count = std::min(kernel.block_limit, n_blocks - at);
-        kernel.unpack({rows, w->nb[1], std::min(kernel_rows, w->ne[1] - first), at, count}, tile);
+        for (size_t i = 0; i < operands.size(); i++) {
+            const Operand & o = operands[i];
+            kernel.unpack({row_at(o, o.first), o.w->nb[1], std::min(kernel_rows, o.w->ne[1] - o.first), at, count},
+                          tiles[i]);
+        }
         for (int64_t quad = 0; quad < packed->ne[1]; quad++) {
-            const int64_t row = quad * kernel_quad;
-            const auto *  x   = static_cast<const char *>(packed->data) + packed->nb[1] * static_cast<size_t>(quad);
-            prefetch.step();
-            kernel.multiply(tile, reinterpret_cast<const PackedBlock *>(x) + at, count, at == 0,
-                            to.data + to.stride * static_cast<size_t>(row), to.stride, std::min(kernel_quad, n - row));
+            const int64_t row = quad * kernel_quad, n_here = std::min(kernel_quad, n - row);
+            const auto *  x = reinterpret_cast<const PackedBlock *>(static_cast<const char *>(packed->data) +
+                                                                   packed->nb[1] * static_cast<size_t>(quad)) +
+                             at;
+            const auto y = [&](size_t i) { return operands[i].to.data + stride * static_cast<size_t>(row); };
+            for (Prefetch & next : prefetch) {
+                next.step();
+            }
+            if (operands.size() == 2) {
+                kernel.multiply_two(tiles[0], tiles[1], x, count, at == 0, y(0), y(1), stride, n_here);
+            } else {
+                kernel.multiply(tiles[0], x, count, at == 0, y(0), stride, n_here);
+            }
         }
     }
 }
@@ -102,15 +129,25 @@ void run_multiply(ggml_tensor * dst, int ith, int nth, void *) {
     const ggml_tensor * w = dst->src[0];
     const ggml_tensor * x = dst->src[1];
     const int64_t       M = dst->ne[0], N = dst->ne[1], n_groups = (M + kernel_rows - 1) / kernel_rows;
-    for (int64_t group = part(n_groups, ith, nth); group < part(n_groups, ith + 1, nth); group++) {
+    const auto          in_place = [&](int64_t group) {
         const int64_t first = group * kernel_rows;
-        if (first + kernel_rows <= M) {
-            multiply_rows(w, x, N, first, {static_cast<float *>(dst->data) + first, static_cast<size_t>(M)});
-            continue;
+        return Operand{w, first, {static_cast<float *>(dst->data) + first, static_cast<size_t>(M)}};
+    };
+    const int64_t n_whole = M / kernel_rows, last = part(n_groups, ith + 1, nth);
+    for (int64_t group = part(n_groups, ith, nth); group < last;) {
+        if (group + 2 <= std::min(n_whole, last)) {
+            const Operand both[] = {in_place(group), in_place(group + 1)};
+            multiply_rows(both, x, N);
+            group += 2;
+        } else if (group < n_whole) {
+            const Operand one[] = {in_place(group++)};
+            multiply_rows(one, x, N);
+        } else {
+            std::vector<float> ragged(static_cast<size_t>(kernel_rows * N));
+            const Operand      one[] = {{w, group * kernel_rows, {ragged.data(), kernel_rows}}};
+            multiply_rows(one, x, N);
+            copy_columns(ragged, dst, group++ * kernel_rows);
         }
-        std::vector<float> ragged(static_cast<size_t>(kernel_rows * N));
-        multiply_rows(w, x, N, first, {ragged.data(), kernel_rows});
-        copy_columns(ragged, dst, first);
     }
 }
 
@@ -119,9 +156,15 @@ void run_gated(ggml_tensor * dst, int ith, int nth, void *) {
     const int64_t       N = dst->ne[1], n_groups = (dst->ne[0] + kernel_rows - 1) / kernel_rows;
     std::vector<float>  gate(static_cast<size_t>(kernel_rows * N)), up(gate.size());
     for (int64_t group = part(n_groups, ith, nth); group < part(n_groups, ith + 1, nth); group++) {
-        const int64_t first = group * kernel_rows;
-        multiply_rows(dst->src[0], x, N, first, {gate.data(), kernel_rows});
-        multiply_rows(dst->src[1], x, N, first, {up.data(), kernel_rows});
+        const int64_t first  = group * kernel_rows;
+        const Operand both[] = {{dst->src[0], first, {gate.data(), kernel_rows}},
+                                {dst->src[1], first, {up.data(), kernel_rows}}};
+        if (dst->src[0]->type == dst->src[1]->type) {
+            multiply_rows(both, x, N);
+        } else {
+            multiply_rows({both, 1}, x, N);
+            multiply_rows({both + 1, 1}, x, N);
+        }
         kernel_table()->gate(gate.data(), up.data(), kernel_rows * N);
         copy_columns(gate, dst, first);
     }

@@ -56,24 +56,46 @@ inline Sums sum_columns(const int8_t (*w)[32], const int16_t * start, const Pack
     return sums;
 }
 
+// The same of two blocks of weights, which share the loads of x: those are the limit, not the products.
+inline void sum_both(const CodeBlock & a, const CodeBlock & b, const PackedBlock & x, Sums & of_a, Sums & of_b) {
+    for (int r = 0; r < kernel_quad; r++) {
+        of_a.row[r] = begin(a.start);
+        of_b.row[r] = begin(b.start);
+    }
+#pragma GCC unroll 8
+    for (int s = 0; s < 8; s++) {
+        const __m256i first = load(a.w[s]), second = load(b.w[s]);
+#pragma GCC unroll 4
+        for (int r = 0; r < kernel_quad; r++) {
+            const __m256i four = spread(x.q[s][r]);
+            of_a.row[r]        = add_products(of_a.row[r], four, first);
+            of_b.row[r]        = add_products(of_b.row[r], four, second);
+            settle(of_a.row[r]);
+            settle(of_b.row[r]);
+        }
+    }
+}
+
 inline __m256 scaled(__m256i sums, const float * d, const PackedBlock & x, int r, __m256 y) {
     const __m256 scale = _mm256_mul_ps(_mm256_loadu_ps(d), _mm256_broadcast_ss(x.d + r));
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums), scale, y);
 }
 
-inline void multiply_block(const ScaledBlock & w, const PackedBlock & x, __m256 * y) {
-    const Sums sums = sum_columns<0, 8>(w.codes.w, w.codes.start, x);
+inline void add_sums(const ScaledBlock & w, const Sums & sums, const PackedBlock & x, __m256 * y) {
     for (int r = 0; r < kernel_quad; r++) {
         y[r] = scaled(end(sums.row[r], 1), w.d, x, r, y[r]);
     }
 }
 
-inline void multiply_block(const ShiftedBlock & w, const PackedBlock & x, __m256 * y) {
-    const Sums sums = sum_columns<0, 8>(w.codes.w, w.codes.start, x);
+inline void add_sums(const ShiftedBlock & w, const Sums & sums, const PackedBlock & x, __m256 * y) {
     for (int r = 0; r < kernel_quad; r++) {
         y[r] = scaled(end(sums.row[r], 1), w.d, x, r, y[r]);
         y[r] = _mm256_fmadd_ps(_mm256_loadu_ps(w.m), _mm256_broadcast_ss(x.sum + r), y[r]);
     }
+}
+
+template <class Block> inline void multiply_block(const Block & w, const PackedBlock & x, __m256 * y) {
+    add_sums(w, sum_columns<0, 8>(w.codes.w, w.codes.start, x), x, y);
 }
 
 inline void multiply_block(const HalvesBlock & w, const PackedBlock & x, __m256 * y) {
@@ -100,19 +122,56 @@ inline void multiply_block(const WideBlock & w, const PackedBlock & x, __m256 * 
 }
 
 template <class Block>
+inline void multiply_blocks(const Block & a, const Block & b, const PackedBlock & x, __m256 * ya, __m256 * yb) {
+    if constexpr (requires { a.codes; }) {
+        Sums of_a, of_b;
+        sum_both(a.codes, b.codes, x, of_a, of_b);
+        add_sums(a, of_a, x, ya);
+        add_sums(b, of_b, x, yb);
+    } else {
+        multiply_block(a, x, ya);
+        multiply_block(b, x, yb);
+    }
+}
+
+// Four rows of eight results, the first n of which there are.
+inline void load_results(const float * y, size_t stride, bool start, int64_t n, __m256 * sums) {
+    for (int r = 0; r < kernel_quad; r++) {
+        sums[r] = start || r >= n ? _mm256_setzero_ps() : _mm256_loadu_ps(y + static_cast<size_t>(r) * stride);
+    }
+}
+
+inline void store_results(const __m256 * sums, float * y, size_t stride, int64_t n) {
+    for (int r = 0; r < n; r++) {
+        _mm256_storeu_ps(y + static_cast<size_t>(r) * stride, sums[r]);
+    }
+}
+
+template <class Block>
 void multiply(const WeightTile & tile, const PackedBlock * x, int64_t n_blocks, bool start, float * y, size_t y_stride,
               int64_t n) {
     const Block * w = reinterpret_cast<const Block *>(tile.bytes);
     __m256        sums[kernel_quad];
-    for (int r = 0; r < kernel_quad; r++) {
-        sums[r] = start || r >= n ? _mm256_setzero_ps() : _mm256_loadu_ps(y + static_cast<size_t>(r) * y_stride);
-    }
+    load_results(y, y_stride, start, n, sums);
     for (int64_t i = 0; i < n_blocks; i++) {
         multiply_block(w[i], x[i], sums);
     }
-    for (int r = 0; r < n; r++) {
-        _mm256_storeu_ps(y + static_cast<size_t>(r) * y_stride, sums[r]);
+    store_results(sums, y, y_stride, n);
+}
+
+template <class Block>
+void multiply_two(const WeightTile & a, const WeightTile & b, const PackedBlock * x, int64_t n_blocks, bool start,
+                  float * ya, float * yb, size_t y_stride, int64_t n) {
+    const Block * wa = reinterpret_cast<const Block *>(a.bytes);
+    const Block * wb = reinterpret_cast<const Block *>(b.bytes);
+    __m256        of_a[kernel_quad], of_b[kernel_quad];
+    load_results(ya, y_stride, start, n, of_a);
+    load_results(yb, y_stride, start, n, of_b);
+    for (int64_t i = 0; i < n_blocks; i++) {
+        multiply_blocks(wa[i], wb[i], x[i], of_a, of_b);
     }
+    store_results(of_a, ya, y_stride, n);
+    store_results(of_b, yb, y_stride, n);
 }
 
 } // namespace

@@ -17,7 +17,8 @@ namespace {
 template <class Format> constexpr WeightKernel weight_kernel() {
     using Block           = typename Format::Block;
     constexpr int64_t fit = static_cast<int64_t>(sizeof(WeightTile) / sizeof(Block));
-    return {fit < tile_blocks_max ? fit / 8 * 8 : tile_blocks_max, unpack<Format>, multiply<Block>};
+    return {fit < tile_blocks_max ? fit / 8 * 8 : tile_blocks_max, unpack<Format>, multiply<Block>,
+            multiply_two<Block>};
 }
 
 constexpr KernelTable table = {
