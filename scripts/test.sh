@@ -40,7 +40,7 @@ install_packages test
 if [ $threads = yes ]; then
     build threads -DBUOY_WERROR=ON -DBUOY_BUILD_TESTS=ON
     say "tests under ThreadSanitizer"
-    exec ctest --preset threads "${ctest_args[@]}" --tests-regex '^(batch|batch-pass|session|observers)$'
+    exec ctest --preset threads "${ctest_args[@]}" --tests-regex '^threads$'
 fi
 vulkan_tests=OFF
 if [ $vulkan != no ]; then

@@ -11,7 +11,6 @@
 
 #include <fstream>
 #include <string>
-#include <thread>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -149,30 +148,4 @@ TEST_CASE("a second context on a model adds hardly any memory") {
     CHECK(second->forward(prompt).logits == first->forward(prompt).logits);
     const uint64_t after = resident_bytes();
     CHECK(static_cast<double>(after - std::min(before, after)) < 0.05 * static_cast<double>(loaded->info().n_bytes));
-}
-
-TEST_CASE("contexts on one model compute at the same time what they compute one after the other") {
-    for (const RandomModel & model : attention_kinds()) {
-        CAPTURE(model.arch);
-        ContextParams params = exact_params();
-        params.n_threads     = 1;
-        const auto loaded    = load_model(random_gguf(model), {});
-        const auto tokens    = [](uint32_t seed) { return random_tokens(40, 256, seed); };
-        const auto run       = [&](uint32_t seed) {
-            const auto         context = loaded->make_context(params);
-            std::vector<float> last;
-            for (uint32_t i = 0; i < 8; i++) {
-                last = context->forward(whole_request(tokens(seed + i))).logits;
-            }
-            return last;
-        };
-        const std::vector<float> expected[] = {run(1), run(100)};
-        std::vector<float>       actual[2];
-        std::thread              other([&] { actual[1] = run(100); });
-        actual[0] = run(1);
-        other.join();
-        CHECK(actual[0] == expected[0]);
-        CHECK(actual[1] == expected[1]);
-        CHECK(loaded->vocab().size() == model.n_vocab);
-    }
 }
