@@ -34,6 +34,11 @@ int64_t GraphKey::n_tokens() const {
     return n;
 }
 
+bool GraphKey::all_stored() const {
+    return std::all_of(sequences.begin(), sequences.end(),
+                       [](const SequenceKey & sequence) { return sequence.kv == KvUse::store; });
+}
+
 int64_t GraphKey::n_rows() const {
     int64_t n = 0;
     for (const SequenceKey & sequence : sequences) {

@@ -50,6 +50,7 @@ struct GraphKey {
     bool    operator==(const GraphKey & other) const = default;
     int64_t n_tokens() const; // N
     int64_t n_rows() const;
+    bool    all_stored() const; // K/V of every sequence are
 };
 
 } // namespace buoy

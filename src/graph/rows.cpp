@@ -71,10 +71,9 @@ void Graph::enter(const Rows & rows, int64_t first, int64_t n) {
 }
 
 void Graph::keys_values(int32_t il, ggml_tensor * x, const KeysOf & make) {
-    const bool    all_stored = std::all_of(key_.sequences.begin(), key_.sequences.end(),
-                                           [](const SequenceKey & seq) { return seq.kv == KvUse::store; });
-    const int64_t n_all      = x->ne[1];
-    const int64_t piece = all_stored ? piece_size(il, n_all) : n_all; // keys that are not stored must stay together
+    const int64_t n_all = x->ne[1];
+    const int64_t piece =
+        key_.all_stored() ? piece_size(il, n_all) : n_all; // keys that are not stored must stay together
     for (int64_t first = 0; first < n_all; first += piece) {
         const int64_t n = std::min(piece, n_all - first);
         enter({.positions = inputs_.positions, .cells = inputs_.cells, .n_all = n_all}, first, n);
@@ -88,9 +87,7 @@ void Graph::store_keys(int32_t il, const KeysValues & kv) {
         ggml_build_forward_expand(graph_, store_.write(ctx_.get(), store_.k(il), k, cells));
         ggml_build_forward_expand(graph_, store_.write(ctx_.get(), store_.v(il), v, cells));
     };
-    const auto n_stored = std::count_if(key_.sequences.begin(), key_.sequences.end(),
-                                        [](const SequenceKey & seq) { return seq.kv == KvUse::store; });
-    if (n_stored == static_cast<std::ptrdiff_t>(key_.sequences.size())) {
+    if (key_.all_stored()) {
         write(kv.k, kv.v, rows_.cells);
         return;
     }

@@ -3,6 +3,7 @@
 #include "kernel/kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,7 @@ void run_pack(ggml_tensor * dst, int ith, int nth, void *) {
 // Brings what is needed next closer, a little at a time.
 class Prefetch {
 public:
+    Prefetch() = default;
     Prefetch(const uint8_t * from, const uint8_t * to, int64_t n_steps)
         : at_(from), end_(to), step_((to - from) / std::max<int64_t>(1, n_steps) + line) {}
 
@@ -57,9 +59,9 @@ public:
 private:
     static constexpr ptrdiff_t line = 64;
 
-    const uint8_t * at_;
-    const uint8_t * end_;
-    ptrdiff_t       step_;
+    const uint8_t * at_   = nullptr;
+    const uint8_t * end_  = nullptr;
+    ptrdiff_t       step_ = 0;
 };
 
 struct Output {
@@ -83,11 +85,12 @@ void multiply_rows(std::span<const Operand> operands, const ggml_tensor * packed
     const auto           row_at   = [](const Operand & o, int64_t row) { // or the end
         return static_cast<const uint8_t *>(o.w->data) + o.w->nb[1] * static_cast<size_t>(std::min(row, o.w->ne[1]));
     };
-    std::vector<Prefetch> prefetch; // of the rows behind these
-    const int64_t         n_rows = kernel_rows * (operands.size() == 2 && operands[0].w == operands[1].w ? 2 : 1);
-    for (const Operand & o : operands) {
-        prefetch.emplace_back(row_at(o, o.first + n_rows), row_at(o, o.first + n_rows + kernel_rows),
-                              packed->ne[1] * n_tiles);
+    std::array<Prefetch, 2> prefetch; // of the rows behind these
+    const int64_t           n_rows = kernel_rows * (operands.size() == 2 && operands[0].w == operands[1].w ? 2 : 1);
+    for (size_t i = 0; i < operands.size(); i++) {
+        const int64_t next = operands[i].first + n_rows;
+        prefetch[i] =
+            Prefetch(row_at(operands[i], next), row_at(operands[i], next + kernel_rows), packed->ne[1] * n_tiles);
     }
     WeightTile   tiles[2];
     const size_t stride = operands[0].to.stride;
