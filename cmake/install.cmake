@@ -37,7 +37,9 @@ if(BUOY_VULKAN_BACKEND)
 endif()
 
 install(DIRECTORY models/ DESTINATION "${BUOY_INSTALL_MODELS}" COMPONENT runtime
-    FILES_MATCHING PATTERN "*.gguf" PATTERN train EXCLUDE)
+    FILES_MATCHING PATTERN "*.gguf" PATTERN train EXCLUDE PATTERN hf EXCLUDE)
+buoy_install_manuals()
+install(FILES examples/simple/llama-simple.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/buoy" COMPONENT runtime RENAME copyright)
 
 install(TARGETS buoy EXPORT buoy-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
@@ -58,6 +60,7 @@ install(FILES "${CMAKE_BINARY_DIR}/generated/buoy-config.cmake" "${CMAKE_BINARY_
               cmake/buoy-ggml.cmake cmake/Findutf8proc.cmake
     DESTINATION "${package_dir}" COMPONENT dev)
 install(EXPORT buoy-targets NAMESPACE buoy:: DESTINATION "${package_dir}" COMPONENT dev)
+buoy_record_installation()
 
 if(BUOY_BACKEND_DL)
     include(cmake/cpack.cmake)

@@ -99,7 +99,7 @@ install_packages() {
         [ $for_tests = no ] || brew_install doctest clang-format numpy
     elif command -v apt-get >/dev/null; then
         local packages=(cmake ninja-build g++ ccache git libcli11-dev zlib1g-dev libutf8proc-dev)
-        [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy iproute2)
+        [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy iproute2 groff-base)
         have_tree || packages+=(ca-certificates)
         apt_install "${packages[@]}"
         # only the report's test looks at a page; Ubuntu has it as a snap

@@ -88,7 +88,12 @@ void add_flags(FlagTable & table, Typed & typed) {
         .with_setting("split_max");
     table.toggle("--force", p.force, true, "replace an existing output").with_setting("force");
     table.group("Model");
-    table.text("--outtype", "TYPE", typed.outtype, outtype_names()).with_default(typed.outtype).with_setting("outtype");
+    std::vector<std::string> outtypes = split(outtype_names(), ", ");
+    std::erase(outtypes, "");
+    table.text("--outtype", "TYPE", typed.outtype, outtype_names())
+        .with_values(outtypes)
+        .with_default(typed.outtype)
+        .with_setting("outtype");
     table
         .texts("--tensor-type", "REGEX=TYPE", p.tensor_types, 1,
                "the type of tensors with such a name; can be repeated")

@@ -54,7 +54,10 @@ void add_export_command(Program & program) {
     Command &  command =
         add_recording_command(program, "export", "write a recording in another form", typed->paths, 1, 1);
     command.flags.text("-o, --output", "FILE", p.out, "file to write").is_required();
-    command.flags.text("--format", "NAME", p.format, "neuir, npz, csv or bertviz").with_setting("format").is_required();
+    command.flags.text("--format", "NAME", p.format, "neuir, npz, csv or bertviz")
+        .with_values({"neuir", "npz", "csv", "bertviz"})
+        .with_setting("format")
+        .is_required();
     add_layers_flag(command.flags, p.layers);
     command.flags.toggle("--force", p.force, true, "replace an existing file").with_setting("force");
     command.run = [typed](const Command &) {

@@ -87,6 +87,7 @@ void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams 
                 "--rule", "RULE",
                 [&params](const std::string &, const std::string & text) { params.rule = parse_rule(text); },
                 "what an anchor is: auto, code, std[:EPSILON], above:AMOUNT, bos or top-k[:K]")
+            .with_values({"auto", "code", "std", "bos", "top-k"})
             .with_setting("rule");
     }
     if (metric.head) {

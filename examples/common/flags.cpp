@@ -9,23 +9,8 @@
 
 namespace {
 
-std::vector<std::string> names_of(const Flag & flag) {
-    std::vector<std::string> names = buoy::split(flag.names);
-    for (std::string & name : names) {
-        name.erase(0, name.find_first_not_of(' '));
-    }
-    return names;
-}
-
 // llama.cpp has one-dash names of more than one letter, which CLI11 would read as a letter with a value.
 bool is_one_dash_word(const std::string & name) { return name.size() > 2 && name[0] == '-' && name[1] != '-'; }
-
-std::string long_name(const Flag & flag) {
-    const std::vector<std::string> names = names_of(flag);
-    const auto                     found =
-        std::find_if(names.begin(), names.end(), [](const std::string & n) { return n.rfind("--", 0) == 0; });
-    return found != names.end() ? *found : names[0];
-}
 
 const char * env_value(const Flag & flag) {
     const char * value = flag.env.empty() ? nullptr : std::getenv(flag.env.c_str());
@@ -72,6 +57,21 @@ std::string escaped_for_table(const std::string & text) {
 
 } // namespace
 
+std::vector<std::string> Flag::all_names() const {
+    std::vector<std::string> all = buoy::split(names);
+    for (std::string & name : all) {
+        name.erase(0, name.find_first_not_of(' '));
+    }
+    return all;
+}
+
+std::string Flag::long_name() const {
+    const std::vector<std::string> all = all_names();
+    const auto                     found =
+        std::find_if(all.begin(), all.end(), [](const std::string & n) { return n.rfind("--", 0) == 0; });
+    return found != all.end() ? *found : all[0];
+}
+
 std::vector<std::string> split_list(const std::string & where, const std::string & text, const char * separators) {
     std::vector<std::string> parts = buoy::split(text, separators);
     if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
@@ -113,6 +113,7 @@ Flag & FlagTable::list(const std::string & names, const std::string & value, std
                        const std::string & help) {
     Flag & flag = add(names, value, help);
     flag.set = [&target](const std::string & where, const std::string & given) { target = split_list(where, given); };
+    flag.is_list = true;
     return flag;
 }
 
@@ -141,7 +142,6 @@ FlagTable::Asked FlagTable::parse(const std::vector<std::string> & args, std::ve
     std::map<std::string, std::string> words; // one-dash names of several letters → what CLI11 knows them as
     std::vector<bool>                  is_given(flags_.size());
     app.set_help_flag("-h,--help");
-    app.set_help_all_flag("--help-markdown");
     app.set_version_flag("--version", "");
     for (size_t i = 0; i < flags_.size(); i++) {
         const Flag & flag = flags_[i];
@@ -149,16 +149,16 @@ FlagTable::Asked FlagTable::parse(const std::vector<std::string> & args, std::ve
             continue;
         }
         std::string names;
-        for (const std::string & name : names_of(flag)) {
+        for (const std::string & name : flag.all_names()) {
             if (is_one_dash_word(name)) {
-                words[name] = long_name(flag);
+                words[name] = flag.long_name();
             } else {
                 names += (names.empty() ? "" : ",") + name;
             }
         }
         const CLI::callback_t take = [&flag, &is_given, i](const CLI::results_t & results) {
             for (const std::string & text : results) {
-                flag.set(long_name(flag), text);
+                flag.set(flag.long_name(), text);
             }
             is_given[i] = true;
             return true;
@@ -168,7 +168,7 @@ FlagTable::Asked FlagTable::parse(const std::vector<std::string> & args, std::ve
                 ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
                 ->trigger_on_parse() // in the order given, so that of two opposites the last one counts
                 ->each([&flag, &is_given, i](const std::string & text) {
-                    flag.set(long_name(flag), text);
+                    flag.set(flag.long_name(), text);
                     is_given[i] = true;
                 });
             continue;
@@ -193,8 +193,6 @@ FlagTable::Asked FlagTable::parse(const std::vector<std::string> & args, std::ve
         app.parse(reversed);
     } catch (const CLI::CallForHelp &) {
         return Asked::help;
-    } catch (const CLI::CallForAllHelp &) {
-        return Asked::markdown;
     } catch (const CLI::CallForVersion &) {
         return Asked::version;
     } catch (const CLI::ParseError & error) {
@@ -203,7 +201,7 @@ FlagTable::Asked FlagTable::parse(const std::vector<std::string> & args, std::ve
     read_environment(is_given);
     for (size_t i = 0; i < flags_.size(); i++) {
         if (is_given[i]) {
-            given.push_back(long_name(flags_[i]));
+            given.push_back(flags_[i].long_name());
         }
     }
     return Asked::run;
@@ -236,7 +234,7 @@ std::string FlagTable::in_flags(const std::string & message) const {
         const std::string name  = message.substr(open + 1, close - open - 1);
         const auto        known = elsewhere_.find(name);
         const auto flag = std::find_if(flags_.begin(), flags_.end(), [&](const Flag & f) { return f.setting == name; });
-        out += flag != flags_.end() ? names_of(*flag)[0] : known != elsewhere_.end() ? known->second : name;
+        out += flag != flags_.end() ? flag->all_names()[0] : known != elsewhere_.end() ? known->second : name;
         at = close + 1;
     }
     return out;

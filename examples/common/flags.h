@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-// Everything the parser, --help and docs/cli.md know about one flag.
+// Everything the parser, --help, docs/cli.md, man pages and completions know about one flag.
 struct Flag {
     // where: the flag or the environment variable, for messages
     using Setter = std::function<void(const std::string & where, const std::string & text)>;
@@ -32,7 +32,15 @@ struct Flag {
     int         n_values_max = 1;
     bool        repeatable   = false;
     bool        required     = false;
+    bool        is_list      = false; // one value may name several things, separated by commas
 
+    std::vector<std::string> values; // the ones a shell offers; it offers files where `value` is FILE, RUN.npz or DIR
+
+    bool                     is_positional() const { return names[0] != '-'; }
+    std::vector<std::string> all_names() const; // one by one
+    std::string              long_name() const; // the first one otherwise
+
+    Flag & with_values(const std::vector<std::string> & known) { return values = known, *this; }
     Flag & with_env(const std::string & name) { return env = name, *this; }
     Flag & with_default(const std::string & text) { return initial = text, *this; }
     Flag & with_setting(const std::string & name) { return setting = name, *this; }
@@ -87,13 +95,16 @@ public:
     template <typename T, size_t N, typename Target>
     Flag & choice(const std::string & names, const buoy::Name<T> (&known)[N], Target & target,
                   const std::string & help) {
-        std::string list, initial;
+        std::string              list, initial;
+        std::vector<std::string> values;
         for (const auto & [name, value] : known) {
             list += (list.empty() ? "" : "|") + std::string(name);
             initial = value == target ? name : initial;
+            values.emplace_back(name);
         }
         Flag & flag  = add(names, list, help);
         flag.initial = initial;
+        flag.values  = values;
         flag.set     = [&target, &known, list](const std::string & where, const std::string & text) {
             for (const auto & [name, value] : known) {
                 if (text == name) {
@@ -110,7 +121,7 @@ public:
     void elsewhere(const std::string & setting, const std::string & flag) { elsewhere_[setting] = flag; }
 
     // What the arguments ask for.
-    enum class Asked { run, help, version, markdown };
+    enum class Asked { run, help, version };
 
     // Sets what the arguments and then the environment say; `given` gets the long names of the flags that were set. Throws
     // buoy::Error.
@@ -118,6 +129,8 @@ public:
 
     // The rows of what every command knows; after all others.
     void add_common();
+
+    const std::deque<Flag> & rows() const { return flags_; }
 
     std::string help() const;     // 100 columns
     std::string markdown() const; // a table per group

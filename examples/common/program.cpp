@@ -1,8 +1,10 @@
 #include "program.h"
 
 #include "buoy/version.h"
+#include "completion.h"
 #include "console.h"
 #include "interrupt.h"
+#include "man-page.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -102,14 +104,27 @@ int Program::report(const std::string & message, int exit_code) const {
     return exit_code;
 }
 
+std::string Program::described(const std::string & form) const {
+    return form == "--help-markdown" ? manual()
+           : form == "--help-man"    ? man_page(*this)
+           : form == "--help-bash"   ? bash_completion(*this)
+           : form == "--help-zsh"    ? zsh_completion(*this)
+           : form == "--help-fish"   ? fish_completion(*this)
+                                     : "";
+}
+
 int Program::run(const std::vector<std::string> & args) {
     for (Command & command : commands_) {
         command.flags.add_common();
     }
-    const std::string first   = args.empty() ? "" : args[0];
-    Command *         command = first.empty() ? nullptr : find(first);
-    const bool        named   = command != nullptr;
-    command                   = named ? command : find("");
+    const std::string first = args.empty() ? "" : args[0];
+    if (const std::string text = described(first); !text.empty()) {
+        print_text(text);
+        return 0;
+    }
+    Command *  command = first.empty() ? nullptr : find(first);
+    const bool named   = command != nullptr;
+    command            = named ? command : find("");
     FlagTable                own; // of a program that needs a command
     std::vector<std::string> given;
     using Asked = FlagTable::Asked;
@@ -121,7 +136,6 @@ int Program::run(const std::vector<std::string> & args) {
     chosen_           = command;
     switch (flags.parse({args.begin() + (named ? 1 : 0), args.end()}, given)) {
         case Asked::help: print_text(named ? help(*command) : help()); return 0;
-        case Asked::markdown: print_text(manual()); return 0;
         case Asked::version: print_text(name_ + " " + buoy::version() + "\n"); return 0;
         case Asked::run: break;
     }

@@ -19,7 +19,7 @@ struct Command {
     std::function<int(const Command & itself)> run;   // returns the exit code
 };
 
-// What every program is: a name, commands, and texts for --help and docs/cli.md.
+// What every program is: a name, commands, and texts for --help, docs/cli.md and the man page.
 class Program {
 public:
     enum class Interrupt {
@@ -33,7 +33,9 @@ public:
     Command & add(const std::string & command, const std::string & help);
     void      group(const std::string & title) { group_ = title; } // of the commands added from here on
 
-    const std::string & name() const { return name_; }
+    const std::string &         name() const { return name_; }
+    const std::string &         about() const { return about_; }
+    const std::deque<Command> & commands() const { return commands_; }
 
     std::string usage;        // lines of --help
     std::string notes;        // the last lines of --help
@@ -50,6 +52,7 @@ private:
     std::string help() const;
     std::string help(const Command & command) const;
     std::string manual() const;
+    std::string described(const std::string & form) const; // what the build asks for: --help-man…; else empty
     int         run(const std::vector<std::string> & args);
     int         report(const std::string & message, int exit_code) const;
 

@@ -51,6 +51,14 @@ std::string algorithm_list() {
     return text;
 }
 
+std::vector<std::string> algorithm_names() {
+    std::vector<std::string> names;
+    for (const buoy::AlgorithmInfo & algorithm : buoy::algorithms()) {
+        names.emplace_back(algorithm.name);
+    }
+    return names;
+}
+
 } // namespace
 
 void add_sampling_flags(FlagTable & table, RunParams & o) {
@@ -105,6 +113,7 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
                 "Dream's timesteps, from 1 down to F, instead of blocks; with a cache, in each block")
         .with_default("0.001 for models made for it");
     table.call("--diffusion-algorithm", "NAME", set_algorithm, "which position is written first: " + algorithm_list())
+        .with_values(algorithm_names())
         .with_default("entropy for shifted models with full attention, else confidence");
     table.number("--diffusion-alg-temp", "T", g.alg_temp, {0, 1000},
                  "draw positions by their scores at this temperature; 0: the best");

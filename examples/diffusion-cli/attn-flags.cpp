@@ -55,13 +55,16 @@ void add_record_flags(FlagTable & table, AttnParams & a) {
     table.call("--attn-rows", "LIST", list(a.rows), "query positions to record")
         .with_default("all")
         .with_setting("record.rows");
-    table
-        .call("--attn-taps", "NAMES", recording([&a](const std::string & where, const std::string & text) {
-                  a.record.taps = parse_taps(where, text);
-              }),
-              "what to record: pattern, scores, q, k, v, resid")
-        .with_default("pattern")
-        .with_setting("record.taps");
+    Flag & taps =
+        table.call("--attn-taps", "NAMES", recording([&a](const std::string & where, const std::string & text) {
+                       a.record.taps = parse_taps(where, text);
+                   }),
+                   "what to record: pattern, scores, q, k, v, resid");
+    taps.with_default("pattern").with_setting("record.taps");
+    taps.is_list = true;
+    for (const auto & [name, tap] : buoy::tap_names) {
+        taps.values.emplace_back(name);
+    }
     Flag & reduce = table.choice("--attn-reduce", buoy::reduce_names, a.record.reduce,
                                  "the pattern whole, its mean over heads, its mean over queries, or summed "
                                  "over pairs of regions");

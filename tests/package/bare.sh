@@ -57,6 +57,11 @@ mkdir "$work/a place"
 tar -xzf "$archive" -C "$work/a place"
 mv "$work/a place"/buoy-* "$work/a place/moved"
 [ "$(find "$work/a place/moved" -name '*ggml-cpu*' | wc -l)" -ge 1 ] || fail "the archive has no CPU backend"
+for file in man/man1/llama-diffusion-cli.1 bash-completion/completions/llama-diffusion-cli zsh/site-functions/_llama-diffusion-cli \
+    fish/vendor_completions.d/llama-diffusion-cli.fish; do
+    [ -s "$work/a place/moved/share/$file" ] || fail "the archive has no share/$file"
+    [ -z "$deb" ] || dpkg-deb --contents "$deb" | grep -q "/usr/share/$file\$" || fail "the Debian package has no $file"
+done
 cd /
 try "the archive, moved, with an empty environment" "$work/a place/moved/bin" "$work" env -i
 try_vulkan "$work/a place/moved/bin"

@@ -11,6 +11,7 @@ endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
+set(ENV{BUOY_INSTALL_RECORDS} "${WORK}/records")
 step("install" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed")
 file(RENAME "${WORK}/installed" "${WORK}/moved") # the package must not remember where it was installed
 
