@@ -5,6 +5,7 @@
 #include "console.h"
 #include "interrupt.h"
 #include "man-page.h"
+#include "short-spins.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -147,6 +148,7 @@ int Program::run(const std::vector<std::string> & args) {
 }
 
 int Program::main(int argc, char ** argv) {
+    use_short_spins(argv);
     fill_standard_streams();
     install_signal_handlers(name_, interrupt_ == Interrupt::asked);
     try {

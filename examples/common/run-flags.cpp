@@ -149,9 +149,9 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
 void add_compute_flags(FlagTable & table, RunParams & o, const std::string & context_default) {
     using buoy::FlashAttention;
     table.group("Compute");
-    Flag & threads =
-        table.number("-t, --threads", "N", o.context.n_threads, {1, threads_max}, "threads; -1: one per core");
-    threads.with_default("one per core").with_env("LLAMA_ARG_THREADS");
+    Flag & threads = table.number("-t, --threads", "N", o.context.n_threads, {1, threads_max},
+                                  "threads; -1: as many as the work is worth, at most one per core");
+    threads.with_default("-1").with_env("LLAMA_ARG_THREADS");
     also_takes(threads, o.context.n_threads, {{"-1", 0}});
     Flag & context = table.number("-c, --ctx-size", "N", o.context.n_ctx, {1, whole_max},
                                   "context length in tokens; 0: what the model was trained for");

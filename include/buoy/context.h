@@ -156,6 +156,7 @@ struct ContextStats {
     int64_t n_tokens          = 0; // tokens computed, of all sequences
     int64_t n_head_rows       = 0; // rows that went through the LM head
     int64_t n_query_rows_last = 0; // rows that went through the last layer's query side
+    int32_t n_threads_last    = 0; // of the last pass, on the CPU
     size_t  compute_bytes     = 0; // size of the compute buffers
     size_t  kv_bytes          = 0; // size of the K/V store
 };

@@ -87,7 +87,7 @@ enum class KvType { f32, f16, q8_0 };
 struct ContextParams {
     int32_t n_ctx       = 0; // positions of each sequence's K/V; -1: the model's training length; 0: that, at most 4096
     int32_t n_sequences = 1; // that have K/V of their own (two for classifier-free guidance)
-    int32_t n_threads   = 0; // 0: one per core
+    int32_t n_threads   = 0; // 0: as many as a pass is worth, one per core at most
     FlashAttention flash  = FlashAttention::automatic;
     KvType         type_k = KvType::f16;
     KvType         type_v = KvType::f16;

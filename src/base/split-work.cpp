@@ -14,7 +14,7 @@ int core_count() { return static_cast<int>(std::max(1u, std::thread::hardware_co
 int thread_count(int32_t asked) {
     constexpr int32_t n_max = 512; // ggml's own limit
     if (asked < 0 || asked > n_max) {
-        fail("the number of threads is ", asked, ", expected 0 (one per core) to ", n_max);
+        fail("the number of threads is ", asked, ", expected 0 (automatic) to ", n_max);
     }
     return asked > 0 ? asked : core_count();
 }

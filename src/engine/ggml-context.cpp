@@ -3,6 +3,7 @@
 #include "base/split-work.h"
 #include "buoy/message.h"
 #include "engine/graph-splits.h"
+#include "engine/pass-work.h"
 #include "engine/request-check.h"
 
 #include <algorithm>
@@ -48,9 +49,10 @@ GgmlContext::GgmlContext(std::shared_ptr<const GgmlModel> model, const ContextPa
         auto * set_threads = reinterpret_cast<ggml_backend_set_n_threads_t>(
             ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads"));
         if (set_threads != nullptr) {
-            set_threads(backends_.back().get(), thread_count(params.n_threads));
+            set_threads_.emplace(backends_.back().get(), set_threads);
         }
     }
+    thread_count(params.n_threads); // says so if it can't be
     make_scheduler(Graph::node_limit(hp, {}));
     for (int32_t il = 0; il < hp.n_layer; il++) {
         ggml_backend_dev_t device = loaded_.attention_device(il);
@@ -203,7 +205,15 @@ void GgmlContext::prepare(const GraphKey & key) {
         awaited_.insert(node.ready);
     }
     stats_.n_graph_build++;
+    set_threads();
     tell_splits();
+}
+
+void GgmlContext::set_threads() {
+    stats_.n_threads_last = thread_count_for(pass_cost(graph_->cgraph()), params_.n_threads);
+    for (const auto & [backend, set] : set_threads_) {
+        set(backend, stats_.n_threads_last);
+    }
 }
 
 void GgmlContext::pin_nodes() {

@@ -52,6 +52,7 @@ private:
     SequenceKey make_key(const Sequence & seq) const;
     void        prepare(const GraphKey & key);
     void        pin_nodes();
+    void        set_threads();
     void        tell_splits();
     void        set_inputs();
     void set_mask(ggml_tensor * mask, const Sequence & seq, const std::vector<int32_t> & queries, int32_t window);
@@ -86,16 +87,17 @@ private:
     void                      write_edits(const EditNode & node);
     void                      tell_edit(const Sequence & seq, const AttentionEdit & edit) const;
 
-    std::shared_ptr<const GgmlModel> model_;
-    const LoadedModel &              loaded_;
-    ContextParams                    params_;
-    std::set<std::string>            told_; // how graphs were divided
-    std::vector<ggml_backend_ptr>    backends_;
-    ggml_backend_sched_ptr           sched_;
-    size_t                           sched_nodes_ = 0; // it has room for
-    KvStore                          store_;
-    std::vector<bool>                flash_; // per layer
-    int64_t                          kv_pad_;
+    std::shared_ptr<const GgmlModel>                       model_;
+    const LoadedModel &                                    loaded_;
+    ContextParams                                          params_;
+    std::set<std::string>                                  told_; // how graphs were divided
+    std::vector<ggml_backend_ptr>                          backends_;
+    std::map<ggml_backend_t, ggml_backend_set_n_threads_t> set_threads_; // of those that have threads
+    ggml_backend_sched_ptr                                 sched_;
+    size_t                                                 sched_nodes_ = 0; // it has room for
+    KvStore                                                store_;
+    std::vector<bool>                                      flash_; // per layer
+    int64_t                                                kv_pad_;
 
     std::unique_ptr<Graph>                  graph_;
     std::unordered_set<const ggml_tensor *> awaited_; // nodes that somebody waits for

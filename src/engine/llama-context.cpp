@@ -2,6 +2,7 @@
 
 #include "base/split-work.h"
 #include "buoy/message.h"
+#include "engine/pass-work.h"
 #include "engine/request-check.h"
 #include "engine/row-summary.h"
 #include "graph/kv-store.h"
@@ -37,8 +38,8 @@ std::vector<TapPoint> all_taps(const ForwardRequest & request) {
 
 LlamaContext::LlamaContext(std::shared_ptr<const LlamaModel> model, const ContextParams & params)
     : model_(std::move(model)), path_(model_->info().path), params_(params), flash_(params.flash),
-      taps_(model_->rope_interleaved(), model_->n_rotated()), n_ctx_(choose_n_ctx(params, model_->info().n_ctx_train)),
-      n_threads_(thread_count(params.n_threads)) {
+      taps_(model_->rope_interleaved(), model_->n_rotated()), n_ctx_(choose_n_ctx(params, model_->info().n_ctx_train)) {
+    thread_count(params.n_threads); // says so if it can't be
     if (params.n_sequences != 1) {
         fail("the number of sequences is ", params.n_sequences, ", a context over libllama has one");
     }
@@ -51,8 +52,6 @@ LlamaContextPtr LlamaContext::make_context(int32_t n_ctx, int32_t n_batch, bool 
     params.n_ctx                = static_cast<uint32_t>(n_ctx);
     params.n_batch              = static_cast<uint32_t>(n_batch);
     params.n_ubatch             = static_cast<uint32_t>(n_batch);
-    params.n_threads            = n_threads_;
-    params.n_threads_batch      = n_threads_;
     params.flash_attn_type      = to_flash_type(flash_);
     // A pass without a store has nothing to save memory on.
     params.type_k = store ? kv_ggml_type(params_.type_k) : flash ? GGML_TYPE_F16 : GGML_TYPE_F32;
@@ -268,7 +267,10 @@ void LlamaContext::compute(llama_context * context, const ForwardRequest & reque
     nodes_.begin();
     taps_.begin_chunk(chunk_first, chunk_n);
     const LlamaScope scope(model_->log());
-    int32_t          status = 0;
+    const auto       n_params = static_cast<int64_t>(llama_model_n_params(model_->handle()));
+    stats_.n_threads_last     = thread_count_for(pass_cost(n_params, chunk_n), params_.n_threads);
+    llama_set_n_threads(context, stats_.n_threads_last, stats_.n_threads_last);
+    int32_t status = 0;
     try {
         status = llama_decode(context, batch);
         llama_synchronize(context);

@@ -51,7 +51,6 @@ private:
     LlamaTaps                         taps_;
     NodeLog                           nodes_;
     int32_t                           n_ctx_;
-    int32_t                           n_threads_;
 
     LlamaContextPtr plain_; // for passes that neither read nor write stored K/V, made for plain_n_ tokens
     int32_t         plain_n_ = 0;
