@@ -30,7 +30,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${BUOY_GGML_PREFIX}/lib")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS  "mesa-vulkan-drivers")
 
-# libgomp, zlib and utf8proc with their terms; not libstdc++, which graphics drivers bring into the process as well
+# libgomp, zlib, utf8proc, and libedit with what it needs, with their terms; not libstdc++, which graphics drivers bring into the process as well
 file(GLOB bundling_backends "${BUOY_GGML_PREFIX}/bin/*ggml-cpu*")
 list(GET bundling_backends 0 bundling_backend)
 set(bundling_programs "")
@@ -40,7 +40,7 @@ endforeach()
 install(CODE "
     file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${bundling_programs} LIBRARIES \"${bundling_backend}\"
         RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing
-        PRE_INCLUDE_REGEXES \"^lib(gomp|z|utf8proc)\\\\.so\" PRE_EXCLUDE_REGEXES \".*\")
+        PRE_INCLUDE_REGEXES \"^lib(gomp|z|utf8proc|edit|bsd|md|tinfo)\\\\.so\" PRE_EXCLUDE_REGEXES \".*\")
     set(to \"\${CMAKE_INSTALL_PREFIX}/${BUOY_INSTALL_GGML}\")
     foreach(library IN LISTS found)
         file(INSTALL \"\${library}\" DESTINATION \"\${to}/lib\" TYPE SHARED_LIBRARY FOLLOW_SYMLINK_CHAIN)

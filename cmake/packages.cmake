@@ -15,6 +15,24 @@ macro(buoy_require_libraries)
     endif()
 endmacro()
 
+# Lets `target` edit lines with libedit, where it is installed.
+function(buoy_use_libedit target)
+    find_path(BUOY_LIBEDIT_INCLUDE_DIR histedit.h)
+    find_library(BUOY_LIBEDIT_LIBRARY edit)
+    mark_as_advanced(BUOY_LIBEDIT_INCLUDE_DIR BUOY_LIBEDIT_LIBRARY)
+    if(BUOY_LIBEDIT_INCLUDE_DIR AND BUOY_LIBEDIT_LIBRARY)
+        target_compile_definitions(${target} PRIVATE BUOY_LIBEDIT)
+        target_include_directories(${target} SYSTEM PRIVATE "${BUOY_LIBEDIT_INCLUDE_DIR}")
+        target_link_libraries(${target} PRIVATE "${BUOY_LIBEDIT_LIBRARY}")
+        if(BUOY_BACKEND_DL AND NOT APPLE)
+            # an archive has the libraries that libedit needs beside it: the program's search path holds for those as well
+            target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+        endif()
+    else()
+        message(STATUS "buoy: no libedit, so lines typed in a chat can't be edited (Debian/Ubuntu: apt-get install libedit-dev)")
+    endif()
+endfunction()
+
 # CLI11 and doctest are header-only; some distributions ship them without their CMake package.
 function(buoy_require_headers package header target apt brew)
     if(TARGET ${target})

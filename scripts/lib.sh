@@ -98,7 +98,7 @@ install_packages() {
         brew_install cmake ninja ccache cli11 utf8proc
         [ $for_tests = no ] || brew_install doctest clang-format numpy
     elif command -v apt-get >/dev/null; then
-        local packages=(cmake ninja-build g++ ccache git libcli11-dev zlib1g-dev libutf8proc-dev)
+        local packages=(cmake ninja-build g++ ccache git libcli11-dev zlib1g-dev libutf8proc-dev libedit-dev)
         [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy iproute2 groff-base)
         have_tree || packages+=(ca-certificates)
         apt_install "${packages[@]}"

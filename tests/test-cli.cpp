@@ -71,6 +71,7 @@ TEST_CASE("cli: help names every flag, and docs/cli.md is what the program says"
                               "--diffusion-cache-refresh",
                               "--unpack off|f16|auto",
                               "--diffusion-visual",
+                              "--no-history",
                               "--raw",
                               "--tokens",
                               "--logits-out",

@@ -2,83 +2,55 @@
 
 #include "attn-run.h"
 #include "interrupt.h"
+#include "line-reader.h"
+#include "program.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <unistd.h>
 
 namespace {
 
 const char * const help_text = "  /clear   forget the conversation\n"
-                               "  /exit    leave, as does the end of the input (Ctrl-D) or Ctrl-C twice\n"
-                               "  /help    this\n"
-                               "  a \\ at the end of a line goes on with the message in the next line\n"
-                               "  Ctrl-C   stops an answer\n";
-
-enum class Input { line, end, interrupted };
-
-// Lines of standard input. Not a stream: reading must end when Ctrl-C comes.
-class LineReader {
-public:
-    Input next(std::string & line) {
-        while (true) {
-            const size_t newline = held_.find('\n');
-            if (newline != std::string::npos) {
-                line = held_.substr(0, newline);
-                held_.erase(0, newline + 1);
-                return Input::line;
-            }
-            char          bytes[4096];
-            const ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
-            if (n < 0 && errno == EINTR) {
-                held_.clear();
-                return Input::interrupted;
-            }
-            if (n < 0) {
-                buoy::fail_runtime("standard input could not be read: ", std::strerror(errno));
-            }
-            if (n == 0) { // the last line may lack its newline
-                line.swap(held_);
-                held_.clear();
-                return line.empty() ? Input::end : Input::line;
-            }
-            held_.append(bytes, static_cast<size_t>(n));
-        }
-    }
-
-private:
-    std::string held_;
-};
+                               "  /exit    quit; so does Ctrl-D, or Ctrl-C twice\n"
+                               "  /help    show this\n"
+                               "  a \\ at the end of a line continues the message on the next line\n"
+                               "  Ctrl-C   stops an answer, or takes back the line you are typing\n";
 
 class Chat {
 public:
     Chat(const Session & session, const Console & console)
-        : session_(session), console_(console), on_terminal_(isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0) {
+        : session_(session), console_(console), on_terminal_(isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0),
+          reader_(make_line_reader(on_terminal_, session.params.history ? default_history() : "")) {
         clear();
     }
 
     int run(const std::string & first_message) {
         if (on_terminal_) {
-            std::fputs("/help tells what can be typed here\n", stderr);
+            std::fputs("Type /help for commands\n", stderr);
         }
         if (!first_message.empty()) {
             ask(first_message);
         }
         std::string message;
-        while (!terminated()) {
-            const Input input = read_message(message);
+        Input       before = Input::line;
+        for (Input input = before; !terminated(); before = input) {
+            input = read_message(message);
             if (input == Input::end || message == "/exit") {
                 return 0;
             }
+            if (input == Input::interrupted && before == Input::interrupted) {
+                break;
+            }
             if (input == Input::interrupted) {
-                show("\n(Ctrl-C again or /exit to leave)\n");
-                continue; // not cleared, so that a second one ends the program
+                show("\n(Ctrl-C again or /exit to quit)\n");
+                continue; // the signal is not cleared, so that a second one ends the program
             }
             clear_interrupt();
-            handle(message);
+            if (input == Input::line) {
+                handle(message);
+            }
         }
-        return 130;
+        return exit_interrupted;
     }
 
 private:
@@ -94,11 +66,11 @@ private:
         message.clear();
         const char * sign = "> ";
         while (true) {
-            show(sign);
             std::string line;
-            const Input input = reader_.next(line);
+            const Input input = reader_->next(sign, line);
             if (input != Input::line) {
-                return input == Input::end && !message.empty() ? Input::line : input;
+                const bool is_begun = !message.empty();
+                return !is_begun ? input : input == Input::end ? Input::line : Input::cleared;
             }
             if (line.empty() || line.back() != '\\') {
                 message += line;
@@ -110,6 +82,9 @@ private:
     }
 
     void handle(const std::string & message) {
+        if (message.find_first_not_of(" \t\r\n") != std::string::npos) {
+            reader_->remember(message);
+        }
         if (message == "/clear") {
             clear();
         } else if (message == "/help") {
@@ -176,7 +151,7 @@ private:
     const Session &                session_;
     const Console &                console_;
     const bool                     on_terminal_;
-    LineReader                     reader_;
+    std::unique_ptr<LineReader>    reader_;
     std::vector<buoy::ChatMessage> history_;
     int                            n_asked_ = 0;
 };

@@ -30,10 +30,14 @@ and settings give the same text for any number of threads. At temperature 0 noth
 
 ## Chat
 
-`-cnv` reads one message per line; a `\` at the end of a line continues the message in the next one. `/clear` forgets the
-conversation, `/exit` or the end of the input leaves, `/help` lists the commands. Ctrl-C stops an answer; at the prompt, two
-of them leave. `-p` or `-f` is the first message, `-sys` the system message. When the context (`-c`) is full, the oldest
-question and its answer are forgotten. A model without a chat template can't chat.
+`-cnv` reads one message per line; a `\` at the end of a line continues the message on the next one. `/clear` forgets the
+conversation, `/exit` or the end of the input (Ctrl-D) quits, `/help` lists the commands. Ctrl-C stops an answer. At the prompt it takes back
+what you are typing; on an empty line, two of them quit. `-p` or `-f` is the first message, `-sys` the system message. When the context (`-c`) is
+full, the oldest question and its answer are forgotten. A model without a chat template can't chat.
+
+At a terminal, lines are edited as in a shell (arrow keys, Ctrl-A, Ctrl-E, Ctrl-W, Ctrl-R to search), and pasted lines stay one message. The
+last 1000 messages are kept for the next chat in `${XDG_STATE_HOME:-~/.local/state}/buoy/chat-history`, which only you can read; `--no-history` neither
+reads nor writes it. Keys can be bound in `~/.editrc` (editrc(5)). All this needs a build with libedit.
 
 ## Infill
 

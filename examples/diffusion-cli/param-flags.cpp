@@ -26,6 +26,8 @@ void add_input_flags(FlagTable & table, CliParams & o) {
     table.text("-sys, --system-prompt", "TEXT", o.system, "system message before the prompt; needs a chat template");
     table.toggle("-cnv, --conversation", o.chat, true,
                  "chat: reads messages from standard input; /help there tells more");
+    table.toggle("--no-history", o.history, false,
+                 "chat: do not keep messages in the history file, nor recall earlier ones");
     table.toggle("--raw", o.raw, true, "take the prompt as it is, without the chat template");
     table.toggle("--infill", o.infill, true,
                  "fill the gaps of the prompt, [[N]] stands for N tokens, instead of -n; prints the whole text; "

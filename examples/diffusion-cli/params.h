@@ -21,6 +21,7 @@ struct CliParams : RunParams {
     bool                     prompt_given = false;
     bool                     raw          = false;
     bool                     chat         = false;
+    bool                     history      = true; // of a chat, kept in a file
     bool                     infill       = false;
     bool                     visual       = false;
     bool                     json         = false;
