@@ -21,7 +21,7 @@ PUBLIC = {
     "algorithm": "decode", "frequency-table": "decode", "generate": "decode", "generation-json": "decode", "names": "decode",
     "session": "decode", "step-count": "decode",
     "edit": "observe", "record": "observe", "regions": "observe",
-    "figure": "figure",
+    "figure": "figure", "screencast": "figure",
     "export": "analysis", "recording": "analysis", "study": "analysis", "table": "analysis",
     "report": "report",
     "eval": "eval",

@@ -286,7 +286,7 @@ TEST_CASE("cli attn: what does not exist or can't be read is refused, and nothin
         check_refused(cli(refused_base() + Args{"--attn-dump", dir + "/run.npz"} + args), culprit);
         CHECK(leaves_nothing(dir));
     }
-    for (const Args & args : {Args{"--attn-layers", "0"}, Args{"--force"}, Args{"--attn-dtype", "f16"}}) {
+    for (const Args & args : {Args{"--attn-layers", "0"}, Args{"--attn-dtype", "f16"}}) {
         check_refused(cli(refused_base() + args), args[0] + " says how to record and needs --attn-dump");
     }
     check_refused(cli(refused_base() + Args{"--attn-regions", "x.json"}), "--attn-regions needs");

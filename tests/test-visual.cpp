@@ -8,23 +8,18 @@
 
 namespace {
 
-using State = VisualCell::State;
+using buoy::figure::ScreenFrame;
+using buoy::figure::ScreenToken;
+using State = buoy::figure::TokenState;
+using Lines = std::vector<std::string>;
 
-VisualFrame frame_of(std::vector<VisualCell> cells, int width = 40, int height = 10) {
-    VisualFrame frame;
-    frame.cells  = std::move(cells);
-    frame.status = "status";
-    frame.width  = width;
-    frame.height = height;
-    frame.color  = false;
-    return frame;
-}
+ScreenFrame frame_of(std::vector<ScreenToken> tokens) { return {std::move(tokens), "status"}; }
 
 // The lines on the screen: what clears is taken out.
-std::vector<std::string> lines_of(const VisualFrame & frame) {
-    int                      n_lines = 0;
-    std::string              text    = render(frame, n_lines);
-    std::vector<std::string> lines(1);
+Lines lines_of(const ScreenFrame & frame, const VisualSize & size = {40, 10}) {
+    const Drawing     drawing = draw(frame, size, false);
+    const std::string text    = drawing.text;
+    Lines             lines(1);
     for (size_t i = 0; i < text.size(); i++) {
         if (text.compare(i, 3, "\033[K") == 0 || text.compare(i, 3, "\033[J") == 0) {
             i += 2;
@@ -34,11 +29,9 @@ std::vector<std::string> lines_of(const VisualFrame & frame) {
             lines.back() += text[i];
         }
     }
-    CHECK(static_cast<int>(lines.size()) == n_lines);
+    CHECK(lines.size() == drawing.columns.size());
     return lines;
 }
-
-using Lines = std::vector<std::string>;
 
 } // namespace
 
@@ -50,15 +43,11 @@ TEST_CASE("visual: text, masks, status") {
 }
 
 TEST_CASE("visual: colours say what is new and what is open") {
-    VisualFrame frame =
+    const ScreenFrame frame =
         frame_of({{"a", State::settled}, {"b", State::fresh}, {"", State::masked}, {"c", State::settled}});
-    frame.color   = true;
-    int  n_lines  = 0;
-    auto rendered = render(frame, n_lines);
-    CHECK(rendered.find("a\033[1;32mb\033[0m\033[2m░\033[0mc") != std::string::npos);
-    frame.color = false;
-    CHECK(render(frame, n_lines).find("\033[1") == std::string::npos);
-    CHECK(render(frame, n_lines).find("\033[2m") == std::string::npos);
+    CHECK(draw(frame, {}, true).text.find("a\033[1;32mb\033[0m\033[2m░\033[0mc") != std::string::npos);
+    CHECK(draw(frame, {}, false).text.find("\033[1") == std::string::npos);
+    CHECK(draw(frame, {}, false).text.find("\033[2m") == std::string::npos);
 }
 
 TEST_CASE("visual: characters that span tokens, wide ones, and what a terminal must not get") {
@@ -67,24 +56,43 @@ TEST_CASE("visual: characters that span tokens, wide ones, and what a terminal m
           Lines{"\uFFFD\uFFFD░\uFFFD", "status"});
     CHECK(lines_of(frame_of({{"a\tb\x1b[2J\r\x7f\xc2\x9b", State::settled}})) == Lines{"a b·[2J·\uFFFD·", "status"});
     // two columns each, so that one of four does not fit the second time
-    CHECK(lines_of(frame_of({{"日本語日", State::settled}}, 5)) == Lines{"日本", "語日", "stat"});
-    CHECK(lines_of(frame_of({{"e\u0301e\u0301", State::settled}}, 8)) == Lines{"e\u0301e\u0301", "status"});
+    CHECK(lines_of(frame_of({{"日本語日", State::settled}}), {5, 10}) == Lines{"日本", "語日", "stat"});
+    CHECK(lines_of(frame_of({{"e\u0301e\u0301", State::settled}}), {8, 10}) == Lines{"e\u0301e\u0301", "status"});
 }
 
 TEST_CASE("visual: never more lines than the terminal has, and the first mask is among them") {
-    std::vector<VisualCell> cells;
+    std::vector<ScreenToken> cells;
     for (int i = 0; i < 100; i++) {
         cells.push_back({i == 57 ? "" : std::to_string(i) + "\n", i == 57 ? State::masked : State::settled});
     }
-    const Lines lines = lines_of(frame_of(cells, 40, 12));
+    const Lines lines = lines_of(frame_of(cells), {40, 12});
     CHECK(lines.size() == 11);
     CHECK(std::find(lines.begin(), lines.end(), "░58") != lines.end());
     for (const int height : {0, 1, 2, 3}) {
-        CHECK(lines_of(frame_of(cells, 1, height)).size() == 2);
+        CHECK(lines_of(frame_of(cells), {1, height}).size() == 2);
     }
 }
 
 TEST_CASE("visual: one plain line elsewhere") {
-    CHECK(render_plain(frame_of({{"a\nb\x1b", State::settled}, {"", State::masked}, {"c", State::fresh}})) ==
+    CHECK(draw_plain(frame_of({{"a\nb\x1b", State::settled}, {"", State::masked}, {"c", State::fresh}})) ==
           "status: a⏎b·_c");
+}
+
+TEST_CASE("visual: a terminal that became narrower has broken the lines") {
+    const Drawing drawing =
+        draw(frame_of({{std::string(35, 'x') + "\n" + std::string(5, 'y'), State::settled}}), {}, false);
+    CHECK(drawing.columns == std::vector<int>{35, 5, 6});
+    CHECK(drawing.rows_above({80, 24}) == 2);
+    CHECK(drawing.rows_above({120, 24}) == 2);
+    CHECK(drawing.rows_above({10, 24}) == 5); // 4 rows, 1, and the cursor's
+    CHECK(drawing.rows_above({10, 3}) == 2);
+}
+
+TEST_CASE("visual: a step is seen for a while, a long text does not take for ever") {
+    CHECK(visual_delay({}, 1) == 150);
+    CHECK(visual_delay({}, 16) == 150);
+    CHECK(visual_delay({}, 64) == 93);
+    CHECK(visual_delay({}, 1 << 20) == 1);
+    CHECK(visual_delay(0, 16) == 0);
+    CHECK(visual_delay(1000, 64) == 1000);
 }

@@ -80,6 +80,24 @@ std::vector<std::string> split_list(const std::string & where, const std::string
     return parts;
 }
 
+std::string shell_words(const std::vector<std::string> & args) {
+    std::string out;
+    for (const std::string & arg : args) {
+        if (!arg.empty() && arg.find_first_of(" \t\n\"'$`\\!&|;<>()*?[]{}#~^") == std::string::npos) {
+            out += " " + arg;
+        } else if (arg.find_first_of("\"$`\\!") == std::string::npos) {
+            out += " \"" + arg + "\"";
+        } else {
+            out += " '";
+            for (const char c : arg) {
+                out += c == '\'' ? "'\\''" : std::string(1, c);
+            }
+            out += "'";
+        }
+    }
+    return out;
+}
+
 std::string Range::text() const {
     return buoy::concat(std::setprecision(12), above ? "above " : "from ", low, above ? " and up to " : " to ", high);
 }

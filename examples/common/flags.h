@@ -55,6 +55,9 @@ constexpr int32_t whole_max = std::numeric_limits<int32_t>::max();
 // The parts of a comma-separated list; throws buoy::Error where one is empty.
 std::vector<std::string> split_list(const std::string & where, const std::string & text, const char * separators = ",");
 
+// Arguments as they would be typed in a shell, each behind a space.
+std::string shell_words(const std::vector<std::string> & args);
+
 struct Range {
     double low;
     double high;

@@ -1,6 +1,7 @@
 #include "answer.h"
 
 #include "buoy/generation-json.h"
+#include "buoy/step-count.h"
 #include "buoy/text-stream.h"
 #include "console.h"
 #include "interrupt.h"
@@ -18,20 +19,26 @@ bool is_end(const buoy::GenerateParams & params, int32_t id) {
     return std::find(params.end_ids.begin(), params.end_ids.end(), id) != params.end_ids.end();
 }
 
+std::unique_ptr<Visual> make_visual(const Session & session, const std::vector<int32_t> & prompt,
+                                    const buoy::GenerateParams & params) {
+    const buoy::ModelInfo & info = session.context.info();
+    if (!session.params.visual || !info.traits.is_diffusion()) {
+        return nullptr;
+    }
+    const int64_t n_steps = buoy::step_count_max(info, prompt, params);
+    return std::make_unique<Visual>(ShownText(session.vocab, info.traits.mask_id, prompt, params.n_predict),
+                                    visual_delay(session.params.visual_delay, n_steps));
+}
+
 buoy::Generation generate_by_diffusion(const Session & session, const std::vector<int32_t> & prompt,
-                                       buoy::GenerateParams params, const Attach & attach) {
+                                       buoy::GenerateParams params, const Attach & attach, Visual * visual) {
     const int32_t mask_id  = session.context.info().traits.mask_id;
-    const int64_t n_masked = std::count(prompt.begin(), prompt.end(), mask_id);
-    const int64_t total    = n_masked + params.n_predict;
+    const int64_t total    = std::count(prompt.begin(), prompt.end(), mask_id) + params.n_predict;
     int64_t       n_done   = 0;
-    // a prompt with masks is shown as a whole: what is around them explains them
-    auto visual    = session.params.visual
-                         ? std::make_unique<Visual>(session.vocab, mask_id, n_masked > 0 ? 0 : prompt.size(), total)
-                         : nullptr;
-    auto progress  = session.params.visual ? nullptr : std::make_unique<Progress>("denoising");
-    params.on_step = [&](const buoy::StepReport & step, const std::vector<int32_t> & tokens) {
+    auto          progress = visual != nullptr ? nullptr : std::make_unique<Progress>("denoising");
+    params.on_step         = [&](const buoy::StepReport & step, const std::vector<int32_t> & tokens) {
         n_done += static_cast<int64_t>(step.committed.size());
-        if (visual) {
+        if (visual != nullptr) {
             visual->update(step, tokens);
         } else {
             progress->update(n_done, total);
@@ -39,7 +46,9 @@ buoy::Generation generate_by_diffusion(const Session & session, const std::vecto
         return !interrupted();
     };
     attach(params);
-    return session.sequence.generate(prompt, params);
+    buoy::Generation out = session.sequence.generate(prompt, params);
+    out.decode_ms -= visual != nullptr ? visual->waited_ms() : 0.0;
+    return out;
 }
 
 buoy::Generation generate_token_by_token(const Session & session, const std::vector<int32_t> & prompt,
@@ -71,16 +80,25 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
 
 } // namespace
 
-Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach) {
+Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach,
+              const buoy::Infill * infill) {
     Answer out;
     out.params           = session.params.generate;
     out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.context.n_ctx());
     const bool diffusion = session.context.info().traits.is_diffusion();
-    out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params, attach)
+    const auto visual    = make_visual(session, prompt, out.params);
+    out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params, attach, visual.get())
                                      : generate_token_by_token(session, prompt, out.params, printed, attach);
-    out.text             = session.vocab.decode(out.generation.tokens);
+    out.text             = infill != nullptr ? infill->filled(session.vocab, out.generation.sequence)
+                                             : session.vocab.decode(out.generation.tokens);
     if (diffusion && printed == Printed::text) {
-        print_text(out.text + "\n");
+        // on a terminal the answer takes the place of the last frame: it is there once
+        if (visual && isatty(STDOUT_FILENO) != 0) {
+            visual->make_room();
+        } else if (visual) {
+            visual->finish();
+        }
+        print_text(out.text + (infill != nullptr && out.text.ends_with('\n') ? "" : "\n"));
     }
     return out;
 }

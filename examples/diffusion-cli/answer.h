@@ -1,5 +1,6 @@
 #pragma once
 
+#include "buoy/infill.h"
 #include "buoy/session.h"
 #include "buoy/vocab.h"
 #include "params.h"
@@ -31,8 +32,10 @@ enum class Printed {
 // Adds to the parameters of a generation what looks at it or changes it.
 using Attach = std::function<void(buoy::GenerateParams &)>;
 
-// Generates, with a bar or the visual mode on stderr, until done or interrupted.
-Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach);
+// Generates, with a bar or the visual mode on stderr, until done or interrupted. infill: what the prompt was made of, if it has
+// gaps; its text is all of it.
+Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach,
+              const buoy::Infill * infill = nullptr);
 
 // One line: where the time went.
 std::string timings_text(const Session & session, const buoy::Generation & generation);

@@ -79,9 +79,6 @@ void add_record_flags(FlagTable & table, AttnParams & a) {
               "refuse to record what may need more, 500M or 8G")
         .with_default("8G")
         .with_setting("record.max_size");
-    Flag & force = table.toggle("--force", a.record.force, true, "replace the recording if it exists");
-    force.with_setting("force");
-    force.set = recording(force.set);
 }
 
 } // namespace
@@ -111,6 +108,9 @@ void check_attn(const CliParams & o) {
     const AttnParams & a = o.attn;
     if (!a.needs_dump.empty() && a.record.path.empty()) {
         buoy::fail(a.needs_dump[0], " says how to record and needs --attn-dump FILE.npz");
+    }
+    if (o.force && a.record.path.empty() && o.visual_out.empty()) {
+        buoy::fail("--force replaces files, so it needs --attn-dump FILE.npz or --diffusion-visual-out FILE");
     }
     if (!a.record.path.empty() && !o.logits_out.empty() && same_place(a.record.path, o.logits_out)) {
         buoy::fail("--attn-dump and --logits-out would both write ", buoy::in_quotes(o.logits_out));

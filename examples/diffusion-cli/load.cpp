@@ -46,6 +46,10 @@ void warn(const CliParams & params, const Console & console, const buoy::ModelIn
             console.log(buoy::LogLevel::warn, buoy::concat(flag, " has no effect without ", needed));
         }
     }
+    if (info.traits.is_diffusion() && params.visual_delay && !params.visual && params.visual_out.empty()) {
+        console.log(buoy::LogLevel::warn,
+                    "--diffusion-visual-delay has no effect without --diffusion-visual or --diffusion-visual-out");
+    }
     if (info.n_ctx_train > 0 && n_positions > info.n_ctx_train) {
         console.log(buoy::LogLevel::warn,
                     buoy::concat(params.chat ? "the context has " : "prompt and answer take ", n_positions,

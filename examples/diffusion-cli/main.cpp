@@ -7,6 +7,7 @@
 #include "buoy/generation-json.h"
 #include "chat.h"
 #include "console.h"
+#include "film.h"
 #include "interrupt.h"
 #include "load.h"
 #include "manual.h"
@@ -82,12 +83,10 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
 // One prompt, one text.
 int run_once(const Session & session, const Console & console, const Request & request) {
     const CliParams & params = session.params;
-    const auto &      infill = request.infill;
     AttnRun           attn(session, console, request.prompt);
+    Film              film(session, request.prompt.tokens);
     const auto        make_answer = [&](Printed printed, const Attach & attach) {
-        Answer made = answer(session, request.prompt.tokens, printed, attach);
-        made.text   = infill ? infill->filled(session.vocab, made.generation.sequence) : made.text;
-        return made;
+        return answer(session, request.prompt.tokens, printed, attach, request.infill ? &*request.infill : nullptr);
     };
     Answer unedited;
     if (params.attn.compare) {
@@ -96,14 +95,16 @@ int run_once(const Session & session, const Console & console, const Request & r
             return exit_interrupted; // nothing to compare it with
         }
     }
-    const Answer out = make_answer(params.json || infill ? Printed::nothing : Printed::text, attn.attach());
+    const Answer out = make_answer(params.json ? Printed::nothing : Printed::text, [&](buoy::GenerateParams & made) {
+        attn.attach()(made);
+        film.attach(made);
+    });
     attn.finish(out.generation.steps.size());
+    film.save(out);
     const bool     compare  = params.attn.compare && !out.generation.stopped;
     const Compared compared = compare ? compare_answers(unedited, out) : Compared();
     if (params.json) {
         print_json(session, out, attn, compared);
-    } else if (infill) {
-        print_text(out.text + (!out.text.empty() && out.text.back() == '\n' ? "" : "\n"));
     }
     if (compare && !params.json) {
         console.log(buoy::LogLevel::notice, compared.line);
@@ -136,6 +137,9 @@ int load_and_run(CliParams & params, const Console & console) {
     if (params.infill && !info.traits.is_diffusion()) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
     }
+    if (!params.visual_out.empty() && !info.traits.is_diffusion()) {
+        buoy::fail("--diffusion-visual-out: ", info.arch, " is an autoregressive model, which has no denoising steps");
+    }
     if (!params.attn.edits.empty()) {
         buoy::check_can_edit(context->model());
     }
@@ -166,6 +170,7 @@ int run(CliParams & params, const Command & command) {
         }
     }
     settle_cli(params);
+    check_film(params);
     buoy::add_rpc_servers(params.rpc);
     if (params.list_devices) {
         print_devices();
@@ -187,9 +192,10 @@ int run(CliParams & params, const Command & command) {
     return load_and_run(params, console);
 }
 
-void add_commands(Program & program) {
+void add_commands(Program & program, const std::vector<std::string> & args) {
     const auto params = std::make_shared<CliParams>();
-    Command &  text   = program.add("", "generate text");
+    params->command   = name + shell_words(args);
+    Command & text    = program.add("", "generate text");
     add_input_flags(text.flags, *params);
     add_sampling_flags(text.flags, *params);
     add_denoising_flags(text.flags, *params);
@@ -216,6 +222,6 @@ int main(int argc, char ** argv) {
                            "  llama-diffusion-cli tokens-freq -m MODEL.gguf -f TEXT... -o TABLE.json\n";
     program.notes        = "(the first one ends with the text that is there, the second one at once).";
     program.chapters     = manual_chapters;
-    add_commands(program);
+    add_commands(program, {argv + 1, argv + argc});
     return program.main(argc, argv);
 }

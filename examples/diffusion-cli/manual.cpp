@@ -39,6 +39,21 @@ At a terminal, lines are edited as in a shell (arrow keys, Ctrl-A, Ctrl-E, Ctrl-
 last 1000 messages are kept for the next chat in `${XDG_STATE_HOME:-~/.local/state}/buoy/chat-history`, which only you can read; `--no-history` neither
 reads nor writes it. Keys can be bound in `~/.editrc` (editrc(5)). All this needs a build with libedit.
 
+## Watching it
+
+`--diffusion-visual` shows the text on standard error while it is written: masks dim, what the last step wrote bold and green, `∎` for an
+end token. On a terminal each step stays for a moment (`--diffusion-visual-delay`), which the timings leave out; at the end
+the answer takes the place of the last frame, or the frame stays where standard output goes elsewhere. Without a terminal
+every step is one plain line.
+
+`--diffusion-visual-out` saves the same as an animation, with the command above it: an SVG or a GIF for a page (the GIF's
+own font draws what it does not know as a box), or a `.cast` for `asciinema play`. In the file every step lasts as long,
+however long it took to compute.
+
+```sh
+llama-diffusion-cli -p "Tell a story about Mira and a fox." -n 64 --diffusion-visual --diffusion-visual-out story.svg
+```
+
 ## Infill
 
 `--infill` takes text with gaps: `[[N]]` stands for N tokens to be filled in, anything else in brackets is text. What was

@@ -37,7 +37,13 @@ void add_input_flags(FlagTable & table, CliParams & o) {
 }
 
 void add_visual_flag(FlagTable & table, CliParams & o) {
-    table.toggle("--diffusion-visual", o.visual, true, "watch the text appear (on standard error)");
+    table.toggle("--diffusion-visual", o.visual, true, "watch the text being written (on standard error)");
+    table
+        .number("--diffusion-visual-delay", "MS", o.visual_delay, {0, 10000},
+                "show each step for at least MS milliseconds; on a terminal, not counted in the timings")
+        .with_default("150, less for more than 40 steps");
+    table.text("--diffusion-visual-out", "FILE", o.visual_out,
+               "save the steps as an animation: FILE.gif, FILE.svg, or FILE.cast for asciinema");
 }
 
 void add_output_flags(FlagTable & table, CliParams & o) {
@@ -45,6 +51,8 @@ void add_output_flags(FlagTable & table, CliParams & o) {
     table.toggle("--json", o.json, true, "print one JSON object instead of the text");
     table.text("--logits-out", "FILE.npy", o.logits_out,
                "one forward pass over the prompt, logits [T,V] as float32, no generation");
+    table.toggle("--force", o.force, true, "replace files that exist, of --attn-dump and --diffusion-visual-out")
+        .with_setting("force");
     table.toggle("--no-perf", o.perf, false, "no timings on standard error").with_env("LLAMA_ARG_NO_PERF");
     table.toggle("-v, --verbose", o.verbose, true, "say what happens");
     table.text("--log-file", "FILE", o.log_file, "write all messages to a file as well").with_env("LLAMA_ARG_LOG_FILE");

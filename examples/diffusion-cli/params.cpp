@@ -43,6 +43,7 @@ void check_combinations(const CliParams & o) {
 
 void settle_cli(CliParams & o) {
     check_combinations(o);
+    o.attn.record.force = o.force;
     if (o.escape) {
         o.prompt = unescaped(o.prompt);
     }

@@ -4,6 +4,7 @@
 #include "run-flags.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct CliParams : RunParams {
     std::string              tokens; // "1,2,3" or "@FILE"
     std::string              logits_out;
     std::string              log_file;
+    std::string              command; // as typed
+    std::string              visual_out;
+    std::optional<int32_t>   visual_delay;        // milliseconds
     std::vector<std::string> denoising_flags;     // --diffusion-… that were given, which only diffusion models heed
     bool                     escape       = true; // \n and others in the prompt of -p
     bool                     prompt_given = false;
@@ -27,11 +31,11 @@ struct CliParams : RunParams {
     bool                     json         = false;
     bool                     perf         = true;
     bool                     verbose      = false;
+    bool                     force        = false; // replace outputs
 
     // tokens-freq
     std::vector<std::string> texts;
     std::string              output;
-    bool                     force = false;
 
     bool prompt_from_stdin() const { return prompt_file == "-" || (prompt_given && prompt == "-"); }
 };

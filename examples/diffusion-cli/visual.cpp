@@ -1,119 +1,46 @@
 #include "visual.h"
 
-#include "buoy/utf8.h"
+#include "buoy/message.h"
 #include "interrupt.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <limits>
+#include <numeric>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+using buoy::figure::ScreenFrame;
+using buoy::figure::ScreenLine;
+using buoy::figure::ScreenSpan;
+using buoy::figure::ScreenToken;
+using buoy::figure::TokenState;
+
 namespace {
 
-using State = VisualCell::State;
-
-struct Glyph {
-    std::string text; // one character, or "\n"
-    int         width = 1;
-    State       state = State::settled;
-};
-
-const char * style_of(State state) {
-    switch (state) {
-        case State::settled: return "";
-        case State::fresh: return "\033[1;32m";
-        case State::masked: return "\033[2m";
-    }
-    return "";
+std::string variable(const char * name) {
+    const char * value = std::getenv(name);
+    return value != nullptr ? value : "";
 }
 
-// The characters of a stretch of bytes; each has the state of the token that it begins in.
-void add_glyphs(std::string_view bytes, const std::vector<State> & states, std::vector<Glyph> & glyphs) {
-    size_t at = 0;
-    while (at < bytes.size()) {
-        const size_t n     = buoy::utf8_character_length(bytes.substr(at));
-        const auto   first = static_cast<unsigned char>(bytes[at]);
-        Glyph        glyph = {std::string(bytes.substr(at, n)), 1, states[at]};
-        if (first == '\t') {
-            glyph.text = " ";
-        } else if (first < 0x20 && first != '\n') {
-            glyph.text = "·"; // what else moves the cursor, or worse
-        } else if (first == 0x7f || buoy::utf8_sequence_length(glyph.text) == 0) {
-            glyph.text = "\uFFFD";
-        } else {
-            glyph.width = first == '\n' ? 0 : buoy::utf8_width(glyph.text);
-        }
-        const bool is_control = n == 2 && first == 0xC2 && static_cast<unsigned char>(bytes[at + 1]) < 0xA0;
-        if (is_control) {
-            glyph = {"·", 1, states[at]};
-        }
-        glyphs.push_back(std::move(glyph));
-        at += n;
-    }
-}
-
-std::vector<Glyph> glyphs_of(const VisualFrame & frame, const std::string & mask) {
-    std::vector<Glyph> glyphs;
-    std::string        bytes;
-    std::vector<State> states;
-    for (const VisualCell & cell : frame.cells) {
-        if (cell.state != State::masked) {
-            bytes += cell.bytes;
-            states.resize(bytes.size(), cell.state);
-            continue;
-        }
-        add_glyphs(bytes, states, glyphs);
-        bytes.clear();
-        states.clear();
-        glyphs.push_back({mask, 1, State::masked});
-    }
-    add_glyphs(bytes, states, glyphs);
-    return glyphs;
-}
-
-using Line = std::vector<Glyph>;
-
-std::vector<Line> wrapped(const std::vector<Glyph> & glyphs, int width) {
-    std::vector<Line> lines(1);
-    int               column = 0;
-    for (const Glyph & glyph : glyphs) {
-        if (glyph.text == "\n" || column + glyph.width > width) {
-            lines.emplace_back();
-            column = 0;
-        }
-        if (glyph.text != "\n") {
-            lines.back().push_back(glyph);
-            column += glyph.width;
-        }
-    }
-    return lines;
-}
-
-std::string styled(const Line & line, bool color) {
-    std::string out;
-    State       state = State::settled;
-    for (const Glyph & glyph : line) {
-        if (color && glyph.state != state) {
-            out += std::string(state == State::settled ? "" : "\033[0m") + style_of(glyph.state);
-            state = glyph.state;
-        }
-        out += glyph.text;
-    }
-    return out + (color && state != State::settled ? "\033[0m" : "");
-}
-
-bool has_mask(const Line & line) {
-    return std::any_of(line.begin(), line.end(), [](const Glyph & glyph) { return glyph.state == State::masked; });
-}
-
-void set_terminal_size(VisualFrame & frame) {
+VisualSize terminal_size() {
     winsize size{};
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
-        frame.width  = size.ws_col;
-        frame.height = size.ws_row;
+        return {size.ws_col, size.ws_row};
     }
+    return {};
+}
+
+bool has_mask(const ScreenLine & line) {
+    return std::any_of(line.begin(), line.end(),
+                       [](const ScreenSpan & span) { return span.state == TokenState::masked; });
+}
+
+int columns_of(const ScreenLine & line) {
+    return std::accumulate(line.begin(), line.end(), 0,
+                           [](int sum, const ScreenSpan & span) { return sum + span.columns; });
 }
 
 void print(const std::string & text) {
@@ -123,92 +50,171 @@ void print(const std::string & text) {
 
 } // namespace
 
-std::string render(const VisualFrame & frame, int & n_lines) {
-    const int               width = std::max(frame.width, 2); // a wide character must fit
-    const std::vector<Line> lines = wrapped(glyphs_of(frame, "░"), width);
-    const auto              total = static_cast<int>(lines.size());
-    const int               shown = std::min(total, std::max(frame.height - 2, 1));
-    const auto              mask = static_cast<int>(std::find_if(lines.begin(), lines.end(), has_mask) - lines.begin());
-    const int               top  = std::clamp(mask - shown / 2, 0, total - shown);
-
-    std::string out;
-    for (int i = top; i < top + shown; i++) {
-        // cleared first: behind a full line the cursor still stands on its last character
-        out += "\033[K" + styled(lines[static_cast<size_t>(i)], frame.color) + "\n";
-    }
-    std::vector<Glyph> status;
-    add_glyphs(frame.status, std::vector<State>(frame.status.size(), State::masked), status);
-    n_lines = shown + 1;
-    return out + "\033[J" + styled(wrapped(status, width - 1)[0], frame.color);
+ShownText::ShownText(const buoy::Vocab & vocab, int32_t mask_id, const std::vector<int32_t> & prompt, int32_t n_predict)
+    : vocab_(vocab), end_ids_(vocab.end_ids()), mask_id_(mask_id) {
+    const int64_t n_masked = std::count(prompt.begin(), prompt.end(), mask_id);
+    first_                 = n_masked > 0 ? 0 : prompt.size();
+    total_                 = n_masked + n_predict;
 }
 
-std::string render_plain(const VisualFrame & frame) {
+std::vector<ScreenToken> ShownText::tokens(const std::vector<int32_t> & sequence,
+                                           const std::vector<int32_t> & fresh) const {
+    std::vector<ScreenToken> out;
+    for (size_t i = first_; i < sequence.size(); i++) {
+        const int32_t id = sequence[i];
+        if (id == mask_id_) {
+            out.push_back({"", TokenState::masked});
+            continue;
+        }
+        const bool is_fresh = std::find(fresh.begin(), fresh.end(), static_cast<int32_t>(i)) != fresh.end();
+        const bool is_end   = std::find(end_ids_.begin(), end_ids_.end(), id) != end_ids_.end();
+        // there may be many ends: an answer shorter than its room is filled with them
+        out.push_back({is_end ? "∎" : vocab_.piece(id, true), is_fresh ? TokenState::fresh : TokenState::settled});
+    }
+    return out;
+}
+
+std::string ShownText::status(const buoy::StepReport & step) {
+    n_done_ += static_cast<int64_t>(step.committed.size());
+    return buoy::concat("step ", step.step + 1, " · block ", step.block + 1, " · ", n_done_, "/", total_, " tokens");
+}
+
+int visual_delay(std::optional<int32_t> asked, int64_t n_steps) {
+    return asked ? *asked : static_cast<int>(std::clamp<int64_t>(6000 / std::max<int64_t>(n_steps, 1), 1, 150));
+}
+
+int Drawing::rows_above(const VisualSize & size) const {
+    int rows = -1; // the cursor is in the last one
+    for (const int line : columns) {
+        rows += std::max(1, (line + size.columns - 1) / size.columns);
+    }
+    return std::clamp(rows, 0, size.rows - 1);
+}
+
+Drawing draw(const ScreenFrame & frame, const VisualSize & size, bool color) {
+    const std::vector<ScreenLine> lines = screen_lines(frame.tokens, size.columns);
+    const auto                    total = static_cast<int>(lines.size());
+    const int                     shown = std::min(total, std::max(size.rows - 2, 1));
+    const auto mask = static_cast<int>(std::find_if(lines.begin(), lines.end(), has_mask) - lines.begin());
+    const int  top  = std::clamp(mask - shown / 2, 0, total - shown);
+
+    Drawing out;
+    for (int i = top; i < top + shown; i++) {
+        const ScreenLine & line = lines[static_cast<size_t>(i)];
+        // cleared first: behind a full line the cursor still stands on its last character
+        out.text += "\033[K" + to_escapes(line, color) + "\n";
+        out.columns.push_back(columns_of(line));
+    }
+    const ScreenLine status = buoy::figure::status_line(frame.status, size.columns - 1);
+    out.text += "\033[J" + to_escapes(status, color);
+    out.columns.push_back(columns_of(status));
+    return out;
+}
+
+std::string draw_plain(const ScreenFrame & frame) {
     std::string text;
-    for (const Glyph & glyph : glyphs_of(frame, "_")) {
-        text += glyph.text == "\n" ? "⏎" : glyph.text;
+    for (const ScreenLine & line : screen_lines(frame.tokens, std::numeric_limits<int>::max())) {
+        text += text.empty() ? "" : "⏎";
+        for (const ScreenSpan & span : line) {
+            text += span.state == TokenState::masked ? std::string(static_cast<size_t>(span.columns), '_') : span.text;
+        }
     }
     return frame.status + ": " + text;
 }
 
-Visual::Visual(const buoy::Vocab & vocab, int32_t mask_id, size_t first, int64_t total)
-    : vocab_(vocab), end_ids_(vocab.end_ids()), mask_id_(mask_id), first_(first), total_(total),
-      in_place_(isatty(STDERR_FILENO) != 0), begin_(std::chrono::steady_clock::now()) {
+Visual::Visual(ShownText text, int delay_ms)
+    : text_(std::move(text)), delay_ms_(delay_ms), in_place_(isatty(STDERR_FILENO) != 0 && variable("TERM") != "dumb"),
+      color_(variable("NO_COLOR").empty()) {
     if (in_place_) {
         set_cursor_hidden(true);
         print("\033[?25l");
     }
 }
 
-// Leaves nothing behind: the text comes on standard output.
-Visual::~Visual() {
-    if (in_place_) {
-        print((n_lines_ > 1 ? "\033[" + std::to_string(n_lines_ - 1) + "A" : "") + "\r\033[J\033[?25h");
-        set_cursor_hidden(false);
-    }
-}
-
-VisualFrame Visual::make_frame(const buoy::StepReport & step, const std::vector<int32_t> & tokens) const {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
-    VisualFrame                         frame;
-    char                                status[128];
-    std::snprintf(status, sizeof(status), "step %d · block %d · %lld/%lld tokens · %.1f tokens/s", step.step + 1,
-                  step.block + 1, static_cast<long long>(done_), static_cast<long long>(total_),
-                  static_cast<double>(done_) / elapsed.count());
-    frame.status = status;
-    for (size_t i = first_; i < tokens.size(); i++) {
-        const bool is_fresh = std::find(fresh_.begin(), fresh_.end(), static_cast<int32_t>(i)) != fresh_.end();
-        const bool is_mask  = tokens[i] == mask_id_;
-        const bool is_end   = std::find(end_ids_.begin(), end_ids_.end(), tokens[i]) != end_ids_.end();
-        frame.cells.push_back({is_mask  ? ""
-                               : is_end ? "∎" // there may be many: an answer shorter than its room ends with them
-                                        : vocab_.piece(tokens[i], true),
-                               is_mask    ? State::masked
-                               : is_fresh ? State::fresh
-                                          : State::settled});
-    }
-    return frame;
-}
+Visual::~Visual() { finish(); }
 
 void Visual::update(const buoy::StepReport & step, const std::vector<int32_t> & tokens) {
-    done_ += static_cast<int64_t>(step.committed.size());
+    const auto before = Clock::now();
+    wait_until_seen();
+    waited_ms_ += std::chrono::duration<double, std::milli>(Clock::now() - before).count();
+
     for (const auto & [position, id] : step.committed) {
         fresh_.push_back(position);
     }
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count() - waited_ms_ / 1000;
+    char         rate[64];
+    frame_.status = text_.status(step);
+    std::snprintf(rate, sizeof(rate), " · %.1f tokens/s", static_cast<double>(text_.n_done()) / seconds);
+    frame_.status += rate;
+    frame_.tokens = text_.tokens(tokens, fresh_);
     if (!in_place_) {
-        print(render_plain(make_frame(step, tokens)) + "\n");
+        print(draw_plain(frame_) + "\n");
         fresh_.clear();
         return;
     }
-    const auto now = std::chrono::steady_clock::now();
-    if (now - drawn_ < std::chrono::milliseconds(30)) {
+    is_drawn_ = false;
+    if (delay_ms_ > 0 || Clock::now() - drawn_at_ >= std::chrono::milliseconds(30)) {
+        draw_in_place();
+    }
+}
+
+void Visual::wait_until_seen() {
+    while (in_place_ && !drawing_.columns.empty() && !interrupted()) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            drawn_at_ + std::chrono::milliseconds(delay_ms_) - Clock::now());
+        if (left.count() <= 0) {
+            return;
+        }
+        poll(nullptr, 0, static_cast<int>(left.count())); // Ctrl-C ends it
+    }
+}
+
+void Visual::erase() {
+    if (drawing_.columns.empty()) {
         return;
     }
-    const char * no_color = std::getenv("NO_COLOR");
-    VisualFrame  frame    = make_frame(step, tokens);
-    set_terminal_size(frame);
-    frame.color              = no_color == nullptr || *no_color == '\0';
-    const std::string before = n_lines_ > 1 ? "\033[" + std::to_string(n_lines_ - 1) + "A\r" : "\r";
-    print(before + render(frame, n_lines_));
-    drawn_ = now;
+    const VisualSize size  = terminal_size();
+    const int        above = drawing_.rows_above(size);
+    print("\r" + (above > 0 ? "\033[" + std::to_string(above) + "A" : "") + (size == size_ ? "" : "\033[J"));
+    drawing_ = {};
+}
+
+void Visual::draw_in_place() {
+    if (interrupted() && !drawing_.columns.empty()) {
+        print("\n"); // ^C or more stands behind the frame now: it stays, the next one begins below
+        drawing_ = {};
+    }
+    erase();
+    size_    = terminal_size();
+    drawing_ = draw(frame_, size_, color_);
+    print(drawing_.text);
+    drawn_at_ = Clock::now();
+    is_drawn_ = true;
     fresh_.clear();
+}
+
+void Visual::make_room() {
+    if (in_place_) {
+        if (!is_drawn_) {
+            draw_in_place();
+        }
+        wait_until_seen();
+        erase();
+        print("\033[J");
+    }
+}
+
+void Visual::finish() {
+    if (!in_place_ || !is_open_) {
+        return;
+    }
+    is_open_ = false;
+    if (!is_drawn_) {
+        draw_in_place();
+    }
+    if (drawing_.columns.empty() && !frame_.status.empty()) {
+        print(to_escapes(buoy::figure::status_line(frame_.status, terminal_size().columns - 1), color_));
+    }
+    print(frame_.status.empty() ? "\033[?25h" : "\n\033[?25h");
+    set_cursor_hidden(false);
 }

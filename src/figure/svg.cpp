@@ -14,18 +14,6 @@ namespace {
 
 constexpr size_t runs_max = 2500; // of cells as rectangles; above that an embedded PNG is smaller
 
-// Two decimals, without a locale.
-std::string number(double value) {
-    const long long hundredths = std::isfinite(value) ? std::llround(value * 100) : 0;
-    const long long size       = std::llabs(hundredths);
-    std::string     out        = (hundredths < 0 ? "-" : "") + std::to_string(size / 100);
-    if (size % 100 != 0) {
-        out += size % 10 == 0 ? "." + std::to_string(size % 100 / 10)
-                              : (size % 100 < 10 ? ".0" : ".") + std::to_string(size % 100);
-    }
-    return out;
-}
-
 std::string class_of(const Paint & paint, bool is_fill) {
     return (is_fill ? "f" : "s") + std::to_string(static_cast<int>(paint.role)) +
            (paint.role == Role::series ? "-" + std::to_string(paint.index % series_color_count) : "");
@@ -44,9 +32,10 @@ public:
         for (const Item & item : scene.items) {
             std::visit([&](const auto & it) { add(it); }, item);
         }
-        const std::string size = "width=\"" + number(scene.width) + "\" height=\"" + number(scene.height) + "\"";
+        const std::string size =
+            "width=\"" + svg_number(scene.width) + "\" height=\"" + svg_number(scene.height) + "\"";
         return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"buoy-figure\" role=\"img\" " + size +
-               " viewBox=\"0 0 " + number(scene.width) + " " + number(scene.height) +
+               " viewBox=\"0 0 " + svg_number(scene.width) + " " + svg_number(scene.height) +
                "\" font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" "
                "style=\"max-width:100%;height:auto\">\n"
                "<title>" +
@@ -63,7 +52,7 @@ private:
         const Theme theme = theme_ == SvgTheme::dark ? Theme::dark : Theme::light;
         std::string out   = std::string(" ") + property + "=\"" + hex(resolve(with, theme)) + "\"";
         if (with.alpha < 1) {
-            out += std::string(" ") + property + "-opacity=\"" + number(with.alpha) + "\"";
+            out += std::string(" ") + property + "-opacity=\"" + svg_number(with.alpha) + "\"";
         }
         return out;
     }
@@ -100,8 +89,8 @@ private:
     }
 
     void add(const Rect & rect) {
-        body_ += "<rect x=\"" + number(rect.box.x) + "\" y=\"" + number(rect.box.y) + "\" width=\"" +
-                 number(rect.box.w) + "\" height=\"" + number(rect.box.h) + "\"" + paints(rect.fill, {}) +
+        body_ += "<rect x=\"" + svg_number(rect.box.x) + "\" y=\"" + svg_number(rect.box.y) + "\" width=\"" +
+                 svg_number(rect.box.w) + "\" height=\"" + svg_number(rect.box.h) + "\"" + paints(rect.fill, {}) +
                  end("rect", rect.title);
     }
 
@@ -109,16 +98,16 @@ private:
         std::string data;
         for (const auto & line : path.lines) {
             for (size_t i = 0; i < line.size(); i++) {
-                data += (i == 0 ? "M" : "L") + number(line[i].x) + " " + number(line[i].y);
+                data += (i == 0 ? "M" : "L") + svg_number(line[i].x) + " " + svg_number(line[i].y);
             }
             data += path.closed && !line.empty() ? "Z" : "";
         }
         body_ += "<path d=\"" + data + "\"" + paints(path.fill, path.stroke.paint);
         if (path.stroke.paint.role != Role::none) {
-            body_ += " stroke-width=\"" + number(path.stroke.width) +
+            body_ += " stroke-width=\"" + svg_number(path.stroke.width) +
                      "\" stroke-linejoin=\"round\" stroke-linecap=\"round\"";
             for (size_t i = 0; i < path.stroke.dash.size(); i++) {
-                body_ += (i == 0 ? " stroke-dasharray=\"" : " ") + number(path.stroke.dash[i]);
+                body_ += (i == 0 ? " stroke-dasharray=\"" : " ") + svg_number(path.stroke.dash[i]);
             }
             body_ += path.stroke.dash.empty() ? "" : "\"";
         }
@@ -126,10 +115,10 @@ private:
     }
 
     void add(const Text & text) {
-        const std::string x = number(text.at.x);
-        const std::string y = number(text.at.y);
-        body_ +=
-            "<text x=\"" + x + "\" y=\"" + y + "\" font-size=\"" + number(text.size) + "\"" + paints(text.paint, {});
+        const std::string x = svg_number(text.at.x);
+        const std::string y = svg_number(text.at.y);
+        body_ += "<text x=\"" + x + "\" y=\"" + y + "\" font-size=\"" + svg_number(text.size) + "\"" +
+                 paints(text.paint, {});
         body_ += text.anchor == Anchor::middle ? " text-anchor=\"middle\""
                  : text.anchor == Anchor::end  ? " text-anchor=\"end\""
                                                : "";
@@ -155,10 +144,10 @@ private:
                 if (row[x].a == 255) {
                     n_runs++;
                     runs += "<path fill=\"" + hex(row[x]) + "\" d=\"M" +
-                            number(image.box.x + static_cast<double>(x) * w) + " " +
-                            number(image.box.y + static_cast<double>(y) * h) + "h" +
-                            number(static_cast<double>(next - x) * w) + "v" + number(h) + "h" +
-                            number(-static_cast<double>(next - x) * w) + "z\"/>\n";
+                            svg_number(image.box.x + static_cast<double>(x) * w) + " " +
+                            svg_number(image.box.y + static_cast<double>(y) * h) + "h" +
+                            svg_number(static_cast<double>(next - x) * w) + "v" + svg_number(h) + "h" +
+                            svg_number(-static_cast<double>(next - x) * w) + "z\"/>\n";
                 }
             }
         }
@@ -166,8 +155,8 @@ private:
             body_ += "<g shape-rendering=\"crispEdges\">\n" + runs + "</g>\n";
             return;
         }
-        body_ += "<image x=\"" + number(image.box.x) + "\" y=\"" + number(image.box.y) + "\" width=\"" +
-                 number(image.box.w) + "\" height=\"" + number(image.box.h) +
+        body_ += "<image x=\"" + svg_number(image.box.x) + "\" y=\"" + svg_number(image.box.y) + "\" width=\"" +
+                 svg_number(image.box.w) + "\" height=\"" + svg_number(image.box.h) +
                  "\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64," +
                  base64(encode_png(image.cells, image.columns, image.rows)) + "\"/>\n";
     }
@@ -178,6 +167,17 @@ private:
 };
 
 } // namespace
+
+std::string svg_number(double value) {
+    const long long hundredths = std::isfinite(value) ? std::llround(value * 100) : 0;
+    const long long size       = std::llabs(hundredths);
+    std::string     out        = (hundredths < 0 ? "-" : "") + std::to_string(size / 100);
+    if (size % 100 != 0) {
+        out += size % 10 == 0 ? "." + std::to_string(size % 100 / 10)
+                              : (size % 100 < 10 ? ".0" : ".") + std::to_string(size % 100);
+    }
+    return out;
+}
 
 std::string xml_escape(std::string_view text) {
     const std::string repaired = utf8_repair(text);

@@ -199,4 +199,6 @@ void write_file(const std::string & path, const std::string & bytes, bool force)
     file.commit();
 }
 
+void check_output(const std::string & path, bool force) { const PendingFile file(path, force); }
+
 } // namespace buoy

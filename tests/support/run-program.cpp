@@ -86,8 +86,8 @@ Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begi
     args.insert(args.end(), spec.args.begin(), spec.args.end());
     std::vector<std::string> env    = environment(spec.env);
     const std::string        input  = spec.input.empty() ? "/dev/null" : spec.input;
-    const std::string        output = spec.output.empty() ? dir_ + "/out" : spec.output;
     const std::string        errors = spec.terminal ? open_terminal(terminal_) : dir_ + "/err";
+    const std::string        output = spec.terminal_out ? errors : spec.output.empty() ? dir_ + "/out" : spec.output;
 
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -95,7 +95,7 @@ Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begi
     if (spec.stdout_closed) {
         posix_spawn_file_actions_addclose(&actions, STDOUT_FILENO);
     } else {
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT, 0600);
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_NOCTTY, 0600);
     }
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_NOCTTY, 0600);
     const int error =

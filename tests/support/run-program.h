@@ -16,6 +16,7 @@ struct ProgramSpec {
     std::string                        output; // a file as standard output, such as /dev/full; empty: one of ours
     bool                               stdout_closed = false;
     bool                               terminal      = false; // standard error is one
+    bool                               terminal_out  = false; // standard output is the same one
     double                             seconds_max   = 60;
 };
 
