@@ -64,13 +64,21 @@ std::vector<float> run_block(Context & context, int32_t n, int32_t first, int32_
 // Both round activations to 8 bits, which a layer's sums in another order are enough to change. So they are not compared with
 // each other but with what the weights mean.
 TEST_CASE("quantised products lose no more than ggml's") {
-    for (const char * type : {"q4_0", "q8_0", "q4_K", "q6_K"}) {
+    for (const auto & [arch, type] : std::vector<std::pair<std::string, std::string>>{{"dream", "q4_0"},
+                                                                                      {"dream", "q8_0"},
+                                                                                      {"dream", "q4_K"},
+                                                                                      {"dream", "q6_K"},
+                                                                                      {"llada-moe", "q4_0"},
+                                                                                      {"llada2", "q8_0"}}) {
         if (!has_kernels()) {
             return;
         }
-        CAPTURE(std::string(type));
+        CAPTURE(arch);
+        CAPTURE(type);
+        RandomModel model = model_of(arch, type);
+        model.n_used      = model.n_expert; // or rounding decides which are used
         TestModel where;
-        where.path        = random_gguf(model_of("dream", type));
+        where.path        = random_gguf(model);
         where.use_repack  = false; // or ggml's layout for matrix units comes first
         const auto ours   = load_context(where, exact_params());
         where.use_kernels = false;

@@ -12,29 +12,25 @@ namespace {
 constexpr int64_t read_cost = 7;
 
 int64_t product_cost(const ggml_tensor & weights, int64_t n_results) {
-    return n_results * weights.ne[0] + ggml_nelements(&weights) * read_cost;
+    const int64_t n = n_results * weights.ne[0];
+    return n + std::min(n, ggml_nelements(&weights)) * read_cost;
 }
 
-// Products have the weights first and the packed rows last, attention has q and k first.
+// Products have the weights first and the packed rows behind them, attention has q and k first.
 int64_t cost_of_ours(const ggml_tensor & node) {
-    int n_src = 0;
-    while (n_src < GGML_MAX_SRC && node.src[n_src] != nullptr) {
-        n_src++;
+    for (int64_t i = 1; i < GGML_MAX_SRC && node.src[i] != nullptr; i++) {
+        if (node.src[i]->type == GGML_TYPE_I8) {
+            return product_cost(*node.src[0], ggml_nelements(&node)) * i;
+        }
     }
-    if (n_src < 2) { // packing, a row's summary
-        return 0;
-    }
-    if (node.src[n_src - 1]->type == GGML_TYPE_I8) {
-        return product_cost(*node.src[0], ggml_nelements(&node)) * (n_src - 1);
-    }
-    return ggml_nelements(node.src[0]) * node.src[1]->ne[1] * 2;
+    const bool is_attention = node.src[1] != nullptr && node.src[1]->ne[0] == node.src[0]->ne[0];
+    return is_attention ? ggml_nelements(node.src[0]) * node.src[1]->ne[1] * 2 : 0; // else packing, sums, summaries
 }
 
 int64_t cost_of(const ggml_tensor & node) {
     switch (node.op) {
-        case GGML_OP_MUL_MAT: return product_cost(*node.src[0], ggml_nelements(&node));
-        case GGML_OP_MUL_MAT_ID:
-            return ggml_nelements(&node) * node.src[0]->ne[0] * read_cost; // few rows for each expert
+        case GGML_OP_MUL_MAT:
+        case GGML_OP_MUL_MAT_ID: return product_cost(*node.src[0], ggml_nelements(&node));
         case GGML_OP_FLASH_ATTN_EXT: return ggml_nelements(node.src[0]) * node.src[1]->ne[1] * 2;
         case GGML_OP_CUSTOM: return cost_of_ours(node);
         default: return 0;

@@ -1,7 +1,8 @@
-// A mixture of experts: a router scores them for every token, the best are run through ggml's indexed matmul, and their outputs
-// are added up by weight. X experts, U used per token, G groups.
+// A mixture of experts: a router scores them for every token, the best are run, by our own kernels or ggml's indexed matmul, and their
+// outputs are added up by weight. X experts, U used per token, G groups.
 
 #include "graph/graph.h"
+#include "kernel/experts.h"
 
 #include <cmath>
 
@@ -47,6 +48,12 @@ ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h, ggml_tens
     }
     if (p.scale != 1.0f) {
         weights = ggml_scale(ctx, weights, p.scale);
+    }
+
+    if (is_packed(w.gate, h) && is_packed(w.up, h) && is_packed(w.down, h) && !key_.products) {
+        ggml_tensor * route = route_rows(ctx, chosen, p.n_expert);
+        ggml_tensor * f     = mul_routed_gated(ctx, w.gate, w.up, pack_routed(ctx, h, route), route);
+        return sum_routed(ctx, mul_routed(ctx, w.down, pack_places(ctx, f, route), route), weights, route);
     }
 
     ggml_tensor * rows      = ggml_reshape_3d(ctx, h, h->ne[0], 1, n); // [E, 1, n]

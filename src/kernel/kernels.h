@@ -87,8 +87,8 @@ struct LogitSummary {
 };
 
 struct KernelTable {
-    // n rows (1 … 4) of n_blocks·32 floats, row_stride floats apart
-    void (*pack)(const float * x, size_t row_stride, int64_t n, int64_t n_blocks, PackedBlock * to);
+    // n rows (0 … 4) of n_blocks·32 floats
+    void (*pack)(const float * const * rows, int64_t n, int64_t n_blocks, PackedBlock * to);
 
     // a = silu(a)·b, n a multiple of 8
     void (*gate)(float * a, const float * b, int64_t n);

@@ -118,8 +118,9 @@ Linear WeightLoader::part(const std::string & base, int64_t n_in, int64_t n_rows
 
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const std::string & name, const ggml_tensor * like,
                                                        WeightUse use, int32_t il) const {
-    const bool for_kernels = use_packed_ && use == WeightUse::matmul && can_mul_packed(like->type, like->ne[0]);
-    const bool repack      = use_repack_ && (use == WeightUse::matmul || use == WeightUse::experts);
+    const bool is_product  = use == WeightUse::matmul || use == WeightUse::experts;
+    const bool for_kernels = use_packed_ && is_product && can_mul_packed(like->type, like->ne[0]);
+    const bool repack      = use_repack_ && is_product;
     const auto candidates  = placement_.buffer_types(name, il, repack);
     for (const auto & [device, buft] : candidates) {
         // our kernels read weights as the file has them, and are faster than all of ggml's but those for matrix units

@@ -35,10 +35,18 @@ struct HalvesBlock { // 16 columns a scale, for codes of 6 bits
     int16_t start[2][16];
     float   d[2][8];
 };
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+struct WideBlock { // w = d·code, for codes of 8 bits: sums of 32 bits hold their products
+    int8_t  w[8][32];
+    int32_t start[8];
+    float   d[8];
+};
+#else
 struct WideBlock { // w = d·(16·high + low), for codes of 8 bits
     CodeBlock high, low;
     float     d[8];
 };
+#endif
 
 inline __m256i load(const void * p) { return _mm256_loadu_si256(static_cast<const __m256i *>(p)); }
 

@@ -14,6 +14,7 @@ struct Sums {
 
 // vpdpbusd makes one 32-bit sum for each row at once. The numbers are the same: the 16-bit sums never overflow.
 inline __m256i begin(const int16_t * start) { return _mm256_madd_epi16(load(start), _mm256_set1_epi16(1)); }
+inline __m256i begin(const int32_t * start) { return load(start); }
 
 inline __m256i add_products(__m256i sums, __m256i x, __m256i weights) { return _mm256_dpbusd_epi32(sums, x, weights); }
 
@@ -46,8 +47,8 @@ template <int first, int last> inline void add_columns(const int8_t (*w)[32], co
     }
 }
 
-template <int first, int last>
-inline Sums sum_columns(const int8_t (*w)[32], const int16_t * start, const PackedBlock & x) {
+template <int first, int last, typename Start>
+inline Sums sum_columns(const int8_t (*w)[32], const Start * start, const PackedBlock & x) {
     Sums sums;
     for (__m256i & row : sums.row) {
         row = begin(start);
@@ -57,7 +58,8 @@ inline Sums sum_columns(const int8_t (*w)[32], const int16_t * start, const Pack
 }
 
 // The same of two blocks of weights, which share the loads of x: those are the limit, not the products.
-inline void sum_both(const CodeBlock & a, const CodeBlock & b, const PackedBlock & x, Sums & of_a, Sums & of_b) {
+template <class Codes>
+inline void sum_both(const Codes & a, const Codes & b, const PackedBlock & x, Sums & of_a, Sums & of_b) {
     for (int r = 0; r < kernel_quad; r++) {
         of_a.row[r] = begin(a.start);
         of_b.row[r] = begin(b.start);
@@ -81,7 +83,8 @@ inline __m256 scaled(__m256i sums, const float * d, const PackedBlock & x, int r
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums), scale, y);
 }
 
-inline void add_sums(const ScaledBlock & w, const Sums & sums, const PackedBlock & x, __m256 * y) {
+// Blocks whose 32 columns share a scale.
+template <class Block> inline void add_sums(const Block & w, const Sums & sums, const PackedBlock & x, __m256 * y) {
     for (int r = 0; r < kernel_quad; r++) {
         y[r] = scaled(end(sums.row[r], 1), w.d, x, r, y[r]);
     }
@@ -109,6 +112,14 @@ inline void multiply_block(const HalvesBlock & w, const PackedBlock & x, __m256 
     }
 }
 
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+
+inline void multiply_block(const WideBlock & w, const PackedBlock & x, __m256 * y) {
+    add_sums(w, sum_columns<0, 8>(w.w, w.start, x), x, y);
+}
+
+#else
+
 inline void multiply_block(const WideBlock & w, const PackedBlock & x, __m256 * y) {
     const Sums high = sum_columns<0, 8>(w.high.w, w.high.start, x);
     __m256i    sums[kernel_quad];
@@ -121,11 +132,21 @@ inline void multiply_block(const WideBlock & w, const PackedBlock & x, __m256 * 
     }
 }
 
+#endif
+
+template <class Block> inline const auto & codes_of(const Block & block) {
+    if constexpr (requires { block.codes; }) {
+        return block.codes;
+    } else {
+        return block;
+    }
+}
+
 template <class Block>
 inline void multiply_blocks(const Block & a, const Block & b, const PackedBlock & x, __m256 * ya, __m256 * yb) {
-    if constexpr (requires { a.codes; }) {
+    if constexpr (requires { begin(codes_of(a).start); }) { // all 32 columns in one sum
         Sums of_a, of_b;
-        sum_both(a.codes, b.codes, x, of_a, of_b);
+        sum_both(codes_of(a), codes_of(b), x, of_a, of_b);
         add_sums(a, of_a, x, ya);
         add_sums(b, of_b, x, yb);
     } else {

@@ -47,13 +47,13 @@ inline void pack_row(const float * x, PackedBlock & to, int r) {
     to.sum[r]     = d * static_cast<float>(_mm_cvtsi128_si32(total));
 }
 
-void pack(const float * x, size_t row_stride, int64_t n, int64_t n_blocks, PackedBlock * to) {
+void pack(const float * const * rows, int64_t n, int64_t n_blocks, PackedBlock * to) {
     for (int64_t i = 0; i < n_blocks; i++) {
         if (n < kernel_quad) {
             std::memset(&to[i], 0, sizeof(PackedBlock)); // rows that are not there: a scale of 0
         }
         for (int64_t r = 0; r < n; r++) {
-            pack_row(x + static_cast<size_t>(r) * row_stride + i * kernel_block, to[i], static_cast<int>(r));
+            pack_row(rows[r] + i * kernel_block, to[i], static_cast<int>(r));
         }
     }
 }

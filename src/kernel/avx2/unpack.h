@@ -203,6 +203,22 @@ inline void fill(const RowCodes * rows, HalvesBlock & to) {
     }
 }
 
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+
+inline void fill(const RowCodes * rows, WideBlock & to) {
+    interleave(rows, to.w);
+    __m256i sum = _mm256_setzero_si256();
+    for (int s = 0; s < 8; s++) {
+        sum = _mm256_dpbusd_epi32(sum, _mm256_set1_epi8(static_cast<char>(128)), load(to.w[s]));
+    }
+    store(to.start, _mm256_sub_epi32(_mm256_setzero_si256(), sum));
+    for (int i = 0; i < 8; i++) {
+        to.d[i] = rows[i].d[0];
+    }
+}
+
+#else
+
 inline void fill(const RowCodes * rows, WideBlock & to) {
     const __m256i low4 = _mm256_set1_epi8(15);
     fill(rows, to.high);
@@ -219,6 +235,8 @@ inline void fill(const RowCodes * rows, WideBlock & to) {
         to.d[i] = rows[i].d[0];
     }
 }
+
+#endif
 
 template <class Format> void unpack(const WeightSpan & span, WeightTile & tile) {
     auto *   to = reinterpret_cast<typename Format::Block *>(tile.bytes);

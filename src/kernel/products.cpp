@@ -1,0 +1,156 @@
+#include "kernel/products.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+namespace buoy {
+
+namespace {
+
+// Brings what is needed next closer, a little at a time.
+class Prefetch {
+public:
+    Prefetch() = default;
+    Prefetch(const uint8_t * from, const uint8_t * to, int64_t n_steps)
+        : at_(from), end_(to), step_((to - from) / std::max<int64_t>(1, n_steps) + line) {}
+
+    void step() {
+        for (const uint8_t * stop = std::min(at_ + step_, end_); at_ < stop; at_ += line) {
+            __builtin_prefetch(at_);
+        }
+    }
+
+private:
+    static constexpr ptrdiff_t line = 64;
+
+    const uint8_t * at_   = nullptr;
+    const uint8_t * end_  = nullptr;
+    ptrdiff_t       step_ = 0;
+};
+
+// A group of weights, and where its products go: room for eight columns.
+struct Operand {
+    const WeightMatrix * w;
+    int64_t              group;
+    ResultRows           to;
+};
+
+const uint8_t * row_at(const WeightMatrix & w, int64_t row) { // or the end
+    return w.data + w.row_size * static_cast<size_t>(std::min(row, w.n_rows));
+}
+
+// One or two of the same type and outputs of the same stride with all of x, a tile of columns after the other.
+void multiply(std::span<const Operand> operands, const PackedRows & x) {
+    const WeightKernel &    kernel   = *operands[0].w->kernel;
+    const int64_t           n_blocks = operands[0].w->n_cols / kernel_block;
+    const int64_t           n_tiles  = (n_blocks + kernel.block_limit - 1) / kernel.block_limit;
+    std::array<Prefetch, 2> prefetch; // of the rows behind these
+    const bool              is_same = operands.size() == 2 && operands[0].w == operands[1].w;
+    for (size_t i = 0; i < operands.size(); i++) {
+        const Operand & o    = operands[i];
+        const int64_t   next = (o.group + (is_same ? 2 : 1)) * kernel_rows;
+        prefetch[i]          = Prefetch(row_at(*o.w, next), row_at(*o.w, next + kernel_rows), x.quad_count() * n_tiles);
+    }
+    WeightTile   tiles[2];
+    const size_t stride = operands[0].to.stride;
+    for (int64_t at = 0; at < n_blocks; at += kernel.block_limit) {
+        const int64_t count = std::min(kernel.block_limit, n_blocks - at);
+        for (size_t i = 0; i < operands.size(); i++) {
+            const WeightMatrix & w     = *operands[i].w;
+            const int64_t        first = operands[i].group * kernel_rows;
+            kernel.unpack({row_at(w, first), w.row_size, std::min(kernel_rows, w.n_rows - first), at, count}, tiles[i]);
+        }
+        for (int64_t quad = 0; quad < x.quad_count(); quad++) {
+            const int64_t       row = quad * kernel_quad, n_here = std::min(kernel_quad, x.n - row);
+            const PackedBlock * blocks = x.quad(quad) + at;
+            const auto          y = [&](size_t i) { return operands[i].to.data + stride * static_cast<size_t>(row); };
+            for (Prefetch & next : prefetch) {
+                next.step();
+            }
+            if (operands.size() == 2) {
+                kernel.multiply_two(tiles[0], tiles[1], blocks, count, at == 0, y(0), y(1), stride, n_here);
+            } else {
+                kernel.multiply(tiles[0], blocks, count, at == 0, y(0), stride, n_here);
+            }
+        }
+    }
+}
+
+// The columns of a group, or as many as there are of w; from is [n, 8].
+void copy_group(const std::vector<float> & from, const WeightMatrix & w, int64_t group, int64_t n,
+                const ResultRows & to) {
+    const int64_t first = group * kernel_rows, n_cols = std::min(kernel_rows, w.n_rows - first);
+    for (int64_t row = 0; row < n; row++) {
+        const float * some = from.data() + row * kernel_rows;
+        std::copy(some, some + n_cols, to.data + to.stride * static_cast<size_t>(row) + first);
+    }
+}
+
+} // namespace
+
+const WeightKernel * weight_kernel(ggml_type type) {
+    const KernelTable * table = kernel_table();
+    if (table == nullptr) {
+        return nullptr;
+    }
+    switch (type) {
+        case GGML_TYPE_Q4_0: return &table->q4_0;
+        case GGML_TYPE_Q4_1: return &table->q4_1;
+        case GGML_TYPE_Q5_0: return &table->q5_0;
+        case GGML_TYPE_Q5_1: return &table->q5_1;
+        case GGML_TYPE_Q8_0: return &table->q8_0;
+        case GGML_TYPE_Q4_K: return &table->q4_k;
+        case GGML_TYPE_Q5_K: return &table->q5_k;
+        case GGML_TYPE_Q6_K: return &table->q6_k;
+        default: return nullptr;
+    }
+}
+
+WeightMatrix weight_matrix(const ggml_tensor & w, int64_t index) {
+    return {weight_kernel(w.type), static_cast<const uint8_t *>(w.data) + w.nb[2] * static_cast<size_t>(index), w.nb[1],
+            w.ne[0], w.ne[1]};
+}
+
+void multiply_groups(const WeightMatrix & w, const PackedRows & x, int64_t first, int64_t last, const ResultRows & to) {
+    const auto in_place = [&](int64_t group) { return Operand{&w, group, {to.data + group * kernel_rows, to.stride}}; };
+    const int64_t n_whole = w.n_rows / kernel_rows;
+    for (int64_t group = first; group < last;) {
+        if (group + 2 <= std::min(n_whole, last)) {
+            const Operand both[] = {in_place(group), in_place(group + 1)};
+            multiply(both, x);
+            group += 2;
+        } else if (group < n_whole) {
+            const Operand one[] = {in_place(group++)};
+            multiply(one, x);
+        } else {
+            std::vector<float> ragged(static_cast<size_t>(kernel_rows * x.n));
+            const Operand      one[] = {{&w, group, {ragged.data(), kernel_rows}}};
+            multiply(one, x);
+            copy_group(ragged, w, group++, x.n, to);
+        }
+    }
+}
+
+void multiply_groups_gated(const WeightMatrix & gate, const WeightMatrix & up, const PackedRows & x, int64_t first,
+                           int64_t last, const ResultRows & to) {
+    if (first >= last) {
+        return;
+    }
+    std::vector<float> of_gate(static_cast<size_t>(kernel_rows * x.n)), of_up(of_gate.size());
+    for (int64_t group = first; group < last; group++) {
+        const Operand both[] = {{&gate, group, {of_gate.data(), kernel_rows}},
+                                {&up, group, {of_up.data(), kernel_rows}}};
+        if (gate.kernel == up.kernel) {
+            multiply(both, x);
+        } else {
+            multiply({both, 1}, x);
+            multiply({both + 1, 1}, x);
+        }
+        kernel_table()->gate(of_gate.data(), of_up.data(), kernel_rows * x.n);
+        copy_group(of_gate, gate, group, x.n, to);
+    }
+}
+
+} // namespace buoy
