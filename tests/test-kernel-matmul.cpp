@@ -1,5 +1,7 @@
 #include "kernel/matmul.h"
 
+#include "kernel/kernels.h"
+
 #include <doctest/doctest.h>
 #include <ggml-cpp.h>
 #include <ggml-cpu.h>
@@ -180,5 +182,47 @@ TEST_CASE("what is not a number stays visible in a packed product") {
         const auto * out = static_cast<const float *>(y->data);
         CHECK(std::all_of(out, out + 8, [](float v) { return std::isfinite(v); }));
         CHECK(std::none_of(out + 8, out + 16, [](float v) { return std::isfinite(v); }));
+    }
+}
+
+TEST_CASE("every instruction set computes the same, to the bit") {
+    const KernelTable *best = kernel_table(), *other = avx2_table();
+    if (best == nullptr || best == other) {
+        MESSAGE("skipped: this processor has one set of kernels or none");
+        return;
+    }
+    const std::pair<ggml_type, WeightKernel KernelTable::*> kernels[] = {
+        {GGML_TYPE_Q4_0, &KernelTable::q4_0}, {GGML_TYPE_Q4_1, &KernelTable::q4_1},
+        {GGML_TYPE_Q5_0, &KernelTable::q5_0}, {GGML_TYPE_Q5_1, &KernelTable::q5_1},
+        {GGML_TYPE_Q8_0, &KernelTable::q8_0}, {GGML_TYPE_Q4_K, &KernelTable::q4_k},
+        {GGML_TYPE_Q5_K, &KernelTable::q5_k}, {GGML_TYPE_Q6_K, &KernelTable::q6_k}};
+    constexpr int64_t K = 256, n_blocks = K / kernel_block;
+    for (const auto & [type, member] : kernels) {
+        CAPTURE(ggml_type_name(type));
+        const size_t         row_size = ggml_row_size(type, K);
+        std::vector<uint8_t> weights(2 * kernel_rows * row_size);
+        ggml_quantize_chunk(type, random_values(K * 2 * kernel_rows, 9).data(), weights.data(), 0, 2 * kernel_rows, K,
+                            nullptr);
+        const std::vector<float> x   = random_values(K * kernel_quad, 10);
+        const auto               run = [&](const KernelTable & table) {
+            const WeightKernel &     kernel = table.*member;
+            std::vector<PackedBlock> packed(n_blocks);
+            const float *            rows[] = {x.data(), x.data() + K, x.data() + 2 * K, x.data() + 3 * K};
+            table.pack(rows, kernel_quad, n_blocks, packed.data());
+            std::vector<WeightTile> tiles(2);
+            std::vector<float>      y(kernel_quad * kernel_rows * 3);
+            for (size_t i = 0; i < 2; i++) {
+                kernel.unpack({weights.data() + i * kernel_rows * row_size, row_size, kernel_rows, 0, n_blocks},
+                                            tiles[i]);
+            }
+            kernel.multiply_two(tiles[0], tiles[1], packed.data(), n_blocks, true, y.data(), y.data() + kernel_rows,
+                                              3 * kernel_rows, kernel_quad);
+            kernel.multiply(tiles[1], packed.data(), n_blocks, true, y.data() + 2 * kernel_rows, 3 * kernel_rows,
+                                          kernel_quad);
+            return y;
+        };
+        const std::vector<float> y = run(*best);
+        CHECK(y == run(*other));
+        CHECK(std::equal(y.begin() + kernel_rows, y.begin() + 2 * kernel_rows, y.begin() + 2 * kernel_rows));
     }
 }
