@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <sstream>
 
 using namespace buoy;
 using namespace buoy::analysis;
@@ -23,16 +24,26 @@ using Positions = std::vector<size_t>;
 TEST_CASE("analysis: rules of anchors") {
     // mean 0.1, standard deviation sqrt((0.55² + 9·(0.55/9)²)/10) = 0.18333
     std::vector<double> A(10, 0.35 / 9);
-    A[4] = 0.65;
-    CHECK(anchors_of(A, parse_rule("std")) == Positions{4}); // above by 0.55 = 3.0 deviations only as the largest
-    CHECK(find_above(A, parse_rule("std:2.9")) == Positions{4});
-    CHECK(find_above(A, parse_rule("std:3.1")).empty());
-    CHECK(anchors_of(A, parse_rule("code")) == Positions{4});
-    CHECK(find_above(A, parse_rule("code")).empty());
-    CHECK(find_above(A, parse_rule("above:0.6")) == Positions{4}); // the others' mean is 0.0389
-    CHECK(find_above(A, parse_rule("above:0.62")).empty());
-    CHECK(anchors_of(A, parse_rule("bos")) == Positions{0});
-    CHECK(anchors_of(A, parse_rule("top-k:3")) == Positions{0, 1, 4}); // ties: the first
+    A[4]             = 0.65;
+    const auto found = [&](const char * rule) { return find_anchors(A, parse_rule(rule)); };
+    CHECK(found("std:2.9").positions == Positions{4}); // above by 0.55 = 3.0 deviations
+    CHECK(found("std:2.9").source() == std::string("rule"));
+    CHECK(found("above:0.6").positions == Positions{4});             // the others' mean is 0.0389
+    for (const char * rule : {"std:3.1", "above:0.62", "above:3"}) { // the largest column is no anchor
+        CAPTURE(rule);
+        CHECK(found(rule).positions.empty());
+        CHECK(found(rule).source() == std::string("none"));
+        CHECK_FALSE(found(rule).from_rule());
+    }
+    CHECK(found("code").positions == Positions{4});
+    CHECK(found("code").source() == std::string("fallback"));
+    CHECK_FALSE(found("code").from_rule());
+    CHECK(found("bos").positions == Positions{0});
+    CHECK(found("top-k:3").positions == Positions{0, 1, 4}); // ties: the first
+    CHECK(find_anchors({}, parse_rule("code")).positions.empty());
+    CHECK(parse_rule("above:3").text() == "above:3");
+    CHECK(parse_rule("code").text() == "code");
+    CHECK(mark_label(parse_rule("code")) == "largest column, no threshold is met (rule code)");
     CHECK(share_of(A, {4}) == doctest::Approx(0.65));
     CHECK(resolve_rule(parse_rule("auto"), true).text() == "bos");
     CHECK(resolve_rule(parse_rule("auto"), false).text() == "code");
@@ -49,10 +60,45 @@ TEST_CASE("analysis: how dispersed, how alike") {
     CHECK(effective_share({7}) == doctest::Approx(1));
     CHECK(std::isnan(effective_share({0, 0})));
     CHECK(jaccard({1, 2, 3}, {2, 3, 4, 5}) == doctest::Approx(0.4));
-    CHECK(jaccard({}, {}) == 1);
-    CHECK(jaccard({1}, {}) == 0);
+    CHECK(std::isnan(jaccard({}, {}))); // nothing to compare
+    CHECK(std::isnan(jaccard({1}, {})));
+    CHECK(jaccard({1}, {2}) == 0);
     CHECK(total_variation({1, 1}, {3, 1}) == doctest::Approx(0.25));
     CHECK(total_variation({1}, {1, 1}) == doctest::Approx(0.5)); // a column that one does not have
+}
+
+TEST_CASE("analysis: a table fits the terminal") {
+    Table wide{
+        "", {{"model"}, {"layer"}, {"share of the attention %", 1}, {"positions"}, {"tokens that are anchors"}}, {}, 2};
+    wide.rows           = {{"a", int64_t{0}, 12.34, 1.5, "0 <s>, 7 word, 12 another"},
+                           {"b", int64_t{1}, 2.0, std::nan(""), "none"}};
+    const auto lines_of = [](const std::string & text) {
+        std::vector<std::string> lines;
+        std::istringstream       in(text);
+        for (std::string line; std::getline(in, line);) {
+            lines.push_back(line);
+        }
+        return lines;
+    };
+    CHECK(lines_of(to_text(wide))[0] == "model  layer  share of the attention %  positions  tokens that are anchors");
+    CHECK(to_text(wide, 80) == to_text(wide)); // it fits
+    const auto stacked = lines_of(to_text(wide, 68));
+    REQUIRE(stacked.size() == 5);
+    CHECK(stacked[0] == "                 share of");
+    CHECK(stacked[1] == "                      the");
+    CHECK(stacked[2] == "model  layer  attention %  positions  tokens that are anchors");
+    CHECK(stacked[3] == "a          0         12.3      1.500  0 <s>, 7 word, 12 another");
+    for (const size_t width : {30, 40, 50, 60, 68, 80}) {
+        CAPTURE(width);
+        size_t n_keys = 0;
+        for (const std::string & line : lines_of(to_text(wide, width))) {
+            CHECK(line.size() <= width);
+            n_keys += line.rfind("model  layer", 0) == 0 ? 1 : 0;
+        }
+        CHECK(n_keys >= (width < 50 ? 2 : 1)); // what a row is stands in every part
+    }
+    CHECK(wrap_words("one two 3.4 % five", 9) == std::vector<std::string>{"one two", "3.4 %", "five"});
+    CHECK(wrap_words("unbreakable", 5) == std::vector<std::string>{"unbreakable"});
 }
 
 TEST_CASE("analysis: statistics leave out what is no number") {

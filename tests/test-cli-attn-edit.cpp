@@ -112,7 +112,7 @@ TEST_CASE("cli edit: without effect hardly a bit changes by default either, wher
 TEST_CASE("cli edit: what is reported is what two runs show") {
     for (const char * arch : {"llada", "llama"}) {
         const Args edit     = {"--attn-edit", "bias keys=3-5 queries=6- +9", "--attn-edit",
-                               "bias keys=anchors@0 queries=6- +4.0"};
+                               "bias keys=anchors:0@0 queries=6- +4.0"}; // those above the mean, so there are some
         const Json plain    = cli_json(base(arch));
         const Json edited   = cli_json(base(arch) + edit);
         const Json compared = cli_json(base(arch) + edit + Args{"--attn-edit-compare"});

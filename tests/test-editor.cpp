@@ -66,12 +66,9 @@ TEST_CASE("sinks: above mean + epsilon deviations of the population") {
     CHECK(find_sinks(received.data(), 1, 12, 3.0f) == std::vector<size_t>{5});
     CHECK(find_sinks(received.data(), 1, 12, 3.31f) == std::vector<size_t>{5});
     CHECK(find_sinks(received.data(), 1, 12, 3.32f).empty());
-    CHECK(find_anchors(received.data(), 1, 12, 3.32f) == std::vector<size_t>{5});
     const std::vector<float> flat(12, 0.25f);
     CHECK(find_sinks(flat.data(), 1, 12, 0.0f).empty());
-    CHECK(find_anchors(flat.data(), 1, 12, 3.0f) == std::vector<size_t>{0});
     CHECK(find_sinks(flat.data(), 1, 0, 3.0f).empty());
-    CHECK(find_anchors(flat.data(), 1, 0, 3.0f).empty());
 }
 
 TEST_CASE("sinks: a column counts with its mean over heads") {
@@ -190,6 +187,19 @@ TEST_CASE("editor: anchors are found in their step and used behind it, each laye
     request = pass(0, 12);
     editor.prepare(3, request);
     CHECK(request.edits.empty());
+}
+
+TEST_CASE("editor: a layer without anchors is left as it is") {
+    AttentionEditor editor  = editor_of({"bias keys=anchors@0 +4.0"});
+    ForwardRequest  request = pass(0, 12);
+    editor.prepare(0, request);
+    CHECK(observer(request).probe(0, up_to(12), peak_at(3).data()).empty());
+    CHECK(observer(request).probe(1, up_to(12), std::vector<float>(2 * 12, 0.25f).data()).empty());
+    request = pass(0, 12);
+    editor.prepare(1, request);
+    REQUIRE(request.edits.size() == 1); // the largest of columns that are alike is no anchor
+    CHECK(request.edits[0].layer == 0);
+    CHECK(editor.uses()[0].n_places == 1);
 }
 
 TEST_CASE("editor: goes before what the parameters call already") {

@@ -35,6 +35,7 @@ QaResult result_of(const std::string & model, const std::string & condition, siz
 Json attention_of(size_t item, bool right, bool passages) {
     const double share = (right ? 0.6 : 0.2) + 0.01 * static_cast<double>(item);
     return {{"absorption", {10.0 + static_cast<double>(item), 20.0}},
+            {"anchors", {item, 2}}, // the first answer has none in layer 0
             {"gold", passages ? Json({0.25, share}) : Json()},
             {"recall", passages ? Json(right ? 100.0 : 0.0) : Json()},
             {"retrieval", passages && right ? Json({{0.0, 0.5}, {1.0, 0.0}}) : Json()},
@@ -97,6 +98,8 @@ TEST_CASE("attention over a run is the mean of its answers") {
     CHECK(closed.gold.empty());
     CHECK(closed.retrieval.empty());
     CHECK(closed.absorption[0].mean == doctest::Approx(12.5));
+    CHECK(closed.with_anchors[0].mean == doctest::Approx(5.0 / 6));
+    CHECK(closed.with_anchors[1].mean == 1);
     CHECK(closed.absorption[0].low < 12.5);
     CHECK(closed.absorption[0].high > 12.5);
     CHECK(closed.rollout[1][0] == doctest::Approx(0.4));
@@ -113,9 +116,9 @@ TEST_CASE("attention over a run is the mean of its answers") {
     CHECK(shown.rollout[2][1] == doctest::Approx(0.6));
 
     const std::vector<analysis::Table> tables = attention_tables(cells);
-    REQUIRE(tables.size() == 4);
-    CHECK(contains(analysis::to_text(tables[1]), "49.2"));
-    CHECK(contains(analysis::to_text(tables[3]), "L1 H0: 1.00, L0 H1: 0.50"));
+    REQUIRE(tables.size() == 5);
+    CHECK(contains(analysis::to_text(tables[2]), "49.2"));
+    CHECK(contains(analysis::to_text(tables[4]), "L1 H0: 1.00, L0 H1: 0.50"));
     const Json json = attention_json(cells);
     CHECK(json[1]["gold"][1]["mean"] == shown.gold[1].mean);
     CHECK(json[1]["correlation"][0]["mean"].dump() == "null");

@@ -5,6 +5,7 @@
 #include "figure/svg.h"
 #include "figure/text.h"
 #include "support/figure-files.h"
+#include "support/text.h"
 
 #include <doctest/doctest.h>
 
@@ -227,6 +228,9 @@ TEST_CASE("sizes that disagree are refused") {
     map         = heat_map(2, 2);
     map.hatched = {{2, 0}};
     CHECK_THROWS_AS(layout(one(map)), Error);
+    map          = heat_map(2, 2);
+    map.outlined = {{0, 2}};
+    CHECK_THROWS_AS(layout(one(map)), Error);
     map            = heat_map(2, 2);
     map.row_labels = {"a"};
     CHECK_THROWS_AS(layout(one(map)), Error);
@@ -238,6 +242,29 @@ TEST_CASE("sizes that disagree are refused") {
     Figure wide = one(heat_map(1, 1));
     wide.width  = 1e9;
     CHECK_THROWS_AS(layout(wide), Error);
+}
+
+TEST_CASE("figure: marked cells are told from each other, and can be read from the SVG") {
+    HeatMap map           = heat_map(3, 4);
+    map.hatched           = {{0, 1}, {2, 3}};
+    map.hatched_label     = "anchor";
+    map.outlined          = {{1, 0}};
+    map.outlined_label    = "largest column";
+    const std::string svg = render_svg(one(map));
+    CHECK(test::contains(svg, ">anchor<"));
+    CHECK(test::contains(svg, ">largest column<"));
+    CHECK(test::contains(svg, "2 cells hatched; 1 cells outlined."));
+    std::string hatched, outlined; // dark and light ones are two paths
+    for (const auto & [name, cells] : {std::pair("data-hatched=\"", &hatched), {"data-outlined=\"", &outlined}}) {
+        for (size_t at = svg.find(name); at != std::string::npos; at = svg.find(name, at + 1)) {
+            const size_t begin = at + std::string(name).size();
+            *cells += svg.substr(begin, svg.find('"', begin) - begin) + " ";
+        }
+    }
+    CHECK((hatched == "0,1 2,3 " || hatched == "2,3 0,1 "));
+    CHECK(outlined == "1,0 ");
+    map.hatched.clear();
+    CHECK_FALSE(test::contains(render_svg(one(map)), ">anchor<")); // nothing is hatched, so nothing is said about it
 }
 
 TEST_CASE("labels never cover each other, whatever their number and length") {

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "console.h"
 
 #include "buoy/files.h"
 #include "buoy/study.h"
@@ -62,12 +63,14 @@ int run(const Command & command, const Typed & typed) {
     } else if (typed.csv) {
         std::cout << to_csv(found.data);
     } else {
+        const size_t width = output_width();
         for (size_t i = 0; i < found.tables.size(); i++) {
-            std::cout << (i == 0 ? "" : "\n") << to_text(found.tables[i]);
+            std::cout << (i == 0 ? "" : "\n") << to_text(found.tables[i], width);
         }
+        std::cout << conclusions_text(found.conclusions, width);
     }
-    for (const std::string & note : found.notes) {
-        std::cerr << "llama-attention: " << command.flags.in_flags(note) << "\n";
+    for (size_t i = 0; i < found.notes.size() && !typed.json; i++) { // the JSON has them
+        std::cerr << "llama-attention: " << command.flags.in_flags(found.notes[i]) << "\n";
     }
     return 0;
 }
@@ -86,8 +89,9 @@ void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams 
             .call(
                 "--rule", "RULE",
                 [&params](const std::string &, const std::string & text) { params.rule = parse_rule(text); },
-                "what an anchor is: auto, code, std[:EPSILON], above:AMOUNT, bos or top-k[:K]")
-            .with_values({"auto", "code", "std", "bos", "top-k"})
+                "what an anchor is: std[:EPSILON], above:AMOUNT, code, bos, top-k[:K] or auto (docs/metrics.md)")
+            .with_values({"std", "code", "bos", "top-k", "auto"})
+            .with_default("std:3")
             .with_setting("rule");
     }
     if (metric.head) {

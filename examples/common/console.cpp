@@ -1,13 +1,33 @@
 #include "console.h"
 
+#include "buoy/table.h"
+
 #include <cerrno>
 #include <cstring>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 void print_text(const std::string & text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
         buoy::fail_runtime("standard output could not be written");
     }
+}
+
+size_t output_width() {
+    winsize    size{};
+    const bool known = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
+std::string conclusions_text(const std::vector<std::string> & conclusions, size_t width) {
+    std::string out;
+    for (const std::string & sentence : conclusions) {
+        out += out.empty() ? "\n" : "";
+        for (const std::string & line : buoy::analysis::wrap_words(sentence, width)) {
+            out += line + "\n";
+        }
+    }
+    return out;
 }
 
 Console::Console(std::string program, const FlagTable & flags, bool verbose, const std::string & log_file)

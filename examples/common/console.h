@@ -6,9 +6,16 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 // Text on standard output, at once; throws buoy::Error where nobody takes it.
 void print_text(const std::string & text);
+
+// How wide text on standard output may be: as the terminal, 80 where it is none.
+size_t output_width();
+
+// What follows tables: an empty line, then each sentence as lines of that width.
+std::string conclusions_text(const std::vector<std::string> & conclusions, size_t width);
 
 // Messages: warnings and what the user asked for on stderr, everything in the log file. The library's settings become flags.
 class Console {

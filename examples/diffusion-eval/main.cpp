@@ -25,10 +25,12 @@ void print_report(const std::string & path, const EvalParams & params) {
     } else if (params.csv) {
         print_text(buoy::analysis::to_csv(report.data));
     } else {
-        std::string text;
+        std::string  text;
+        const size_t width = output_width();
         for (const buoy::analysis::Table & table : report.tables) {
-            text += (text.empty() ? "" : "\n") + buoy::analysis::to_text(table);
+            text += (text.empty() ? "" : "\n") + buoy::analysis::to_text(table, width);
         }
+        text += conclusions_text(report.conclusions, width);
         if (report.n_results != report.n_expected) {
             text += buoy::concat("\nnot complete: ", report.n_results, " of ", report.n_expected, " answers\n");
         }

@@ -182,10 +182,11 @@ class Recording:
             out[i, : len(total)] = total / sum(count for _, count in alive.values())
         return out
 
-    def absorption(self, rule="auto", step=None):
-        """[recorded layers], percent of all attention that the anchors receive; rule as in find_anchors().
+    def absorption(self, rule="std", step=None):
+        """[recorded layers], percent of all attention that the anchors receive, 0 where a layer has none; rule as in
+        find_anchors().
 
-        auto is the paper's: position 0 for autoregressive models, the largest column for others.
+        auto is the paper's: position 0 for autoregressive models, the largest column (a fallback) for others.
         """
         if rule == "auto":
             rule = "bos" if self.meta["attention"] == "causal" else "code"

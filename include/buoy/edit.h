@@ -15,7 +15,7 @@ struct PositionTerm {
         range,   // first to last
         region,  // by name
         sinks,   // found in the same step and layer
-        anchors, // found in the same layer at an earlier step
+        anchors, // the sinks of the same layer at an earlier step
     };
 
     Kind        kind    = Kind::range;
@@ -46,12 +46,9 @@ struct EditUse {
     int64_t n_keys   = 0; // keys changed, summed over those pairs
 };
 
-// The columns that receive more than mean + epsilon · standard deviation (of the population) over all columns.
+// What `sinks` and `anchors` name, none where there are none: the columns that receive more than mean + epsilon · standard deviation (of the population) over all columns.
 // received [H, K], as an EditProbe gets it; a column's value is its mean over heads. Indices into 0 … K-1, ascending.
 std::vector<size_t> find_sinks(const float * received, size_t n_head, size_t n_keys, float epsilon);
-
-// The same, or the largest column where there is none.
-std::vector<size_t> find_anchors(const float * received, size_t n_head, size_t n_keys, float epsilon);
 
 // Carries edits through one run.
 class AttentionEditor {

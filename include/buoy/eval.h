@@ -107,6 +107,7 @@ struct QaReport {
     size_t                       n_results  = 0; // answers
     size_t                       n_expected = 0; // of a complete file
     std::vector<QaFigure>        figures;
+    std::vector<std::string>     conclusions; // what each edit of the attention did to each model, a sentence each
 };
 
 QaReport report_results(const std::string & path);

@@ -69,6 +69,8 @@ struct HeatMap {
     bool                                   square     = false; // cells as high as wide
     std::vector<std::pair<size_t, size_t>> hatched;            // (row, column)
     std::string                            hatched_label;      // what hatching means
+    std::vector<std::pair<size_t, size_t>> outlined;           // (row, column), a frame without hatching
+    std::string                            outlined_label;
     std::vector<Separator>                 separators;
     std::vector<size_t>                    row_marks;    // rows with an arrow at their end
     std::vector<size_t>                    column_marks; // columns with one above

@@ -19,7 +19,8 @@ struct AnchorRule {
     enum class Kind {
         automatic, // as the paper: bos for causal models, code for the others
         std,       // above mean + amount · standard deviation over all columns
-        above,     // above the mean of the other columns + amount; 3 is what the authors' code does
+        above,     // above the mean of the other columns + amount
+        code,      // as the authors' code: above:3, or the largest column where none is; results call that a fallback
         bos,       // position 0
         top_k,     // the largest k
     };
@@ -28,7 +29,8 @@ struct AnchorRule {
     double amount = 3;
     size_t k      = 1;
 
-    std::string text() const; // as parse_rule() reads it
+    std::string text() const;                                                              // as parse_rule() reads it
+    bool        has_threshold() const { return kind == Kind::std || kind == Kind::above; } // else it always names some
 };
 
 // auto, code, std, std:2.5, above:0.1, bos, top-k:4
@@ -65,10 +67,12 @@ std::vector<StudyMetric> study_metrics();
 
 // What a metric finds, in every form in which it is shown.
 struct StudyResult {
-    std::vector<Table>       tables; // to be read
-    Table                    data;   // for CSV
-    std::string              json;   // one line
-    figure::Figure           figure;
+    std::vector<Table> tables; // to be read
+    Table              data;   // for CSV
+    std::string        json;   // one line
+    figure::Figure     figure;
+    std::vector<std::string>
+        conclusions;                // what the numbers come to, a sentence or two for each model, computed from them
     std::vector<std::string> notes; // what a reader must know, one line each
 };
 

@@ -27,9 +27,15 @@ struct Table {
     std::string                    title; // may be empty
     std::vector<Column>            columns;
     std::vector<std::vector<Cell>> rows;
+    size_t n_keys = 1; // columns that say what a row is; repeated where the table is printed in parts
 };
 
-std::string to_text(const Table & table);
-std::string to_csv(const Table & table); // numbers as they are, with 17 digits where they need them
+// To be read, at most `width` columns of a terminal wide; 0: as wide as it is. Where that is too narrow, names of columns and the last column's texts get
+// several lines, then the table comes in parts, one below the other.
+std::string to_text(const Table & table, size_t width = 0);
+
+// Lines of words, at most `width` columns wide unless a single word is wider.
+std::vector<std::string> wrap_words(const std::string & text, size_t width);
+std::string              to_csv(const Table & table); // numbers as they are, with 17 digits where they need them
 
 } // namespace buoy::analysis

@@ -14,6 +14,8 @@ namespace buoy::analysis {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double code_amount =
+    3; // above the mean of the others: what the authors' code asks for, and no softmax can give
 
 double sum_of(const std::vector<double> & values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
@@ -46,7 +48,8 @@ std::string AnchorRule::text() const {
     switch (kind) {
         case Kind::automatic: return "auto";
         case Kind::std: return "std:" + number_text(amount);
-        case Kind::above: return amount == 3.0 ? "code" : "above:" + number_text(amount);
+        case Kind::code: return "code";
+        case Kind::above: return "above:" + number_text(amount);
         case Kind::bos: return "bos";
         case Kind::top_k: return "top-k:" + std::to_string(k);
     }
@@ -65,7 +68,7 @@ AnchorRule parse_rule(const std::string & text) {
     if (name == "auto" && bare) {
         rule.kind = AnchorRule::Kind::automatic;
     } else if (name == "code" && bare) {
-        rule.kind = AnchorRule::Kind::above;
+        rule.kind = AnchorRule::Kind::code;
     } else if (name == "std" && (bare || fits)) {
         rule.amount = bare ? rule.amount : *real;
     } else if (name == "above" && fits) {
@@ -77,7 +80,7 @@ AnchorRule parse_rule(const std::string & text) {
         rule.kind = AnchorRule::Kind::top_k;
         rule.k    = bare ? rule.k : *whole;
     } else {
-        fail("`rule`: ", in_quotes(text), " is none of auto, code, std, std:EPSILON, above:AMOUNT, bos and top-k:K");
+        fail("`rule`: ", in_quotes(text), " is not one of std, std:EPSILON, above:AMOUNT, code, bos, top-k:K and auto");
     }
     return rule;
 }
@@ -86,30 +89,61 @@ AnchorRule resolve_rule(const AnchorRule & rule, bool causal) {
     if (rule.kind != AnchorRule::Kind::automatic) {
         return rule;
     }
-    return {causal ? AnchorRule::Kind::bos : AnchorRule::Kind::above, 3, 1};
+    return {causal ? AnchorRule::Kind::bos : AnchorRule::Kind::code, 3, 1};
 }
 
-std::vector<size_t> find_above(const std::vector<double> & received, const AnchorRule & rule) {
+const char * Anchors::source() const { return positions.empty() ? "none" : fallback ? "fallback" : "rule"; }
+
+Anchors find_anchors(const std::vector<double> & received, const AnchorRule & rule) {
     switch (rule.kind) {
         case AnchorRule::Kind::automatic:
-        case AnchorRule::Kind::above: return above_others(received, rule.amount);
-        case AnchorRule::Kind::std: return columns_above(received, rule.amount);
-        case AnchorRule::Kind::bos: return largest_k(std::vector<double>(std::min<size_t>(received.size(), 1)), 1);
-        case AnchorRule::Kind::top_k: return largest_k(received, rule.k);
+        case AnchorRule::Kind::code: {
+            const std::vector<size_t> found = above_others(received, code_amount);
+            return found.empty() ? Anchors{largest_k(received, 1), true} : Anchors{found};
+        }
+        case AnchorRule::Kind::above: return {above_others(received, rule.amount)};
+        case AnchorRule::Kind::std: return {columns_above(received, rule.amount)};
+        case AnchorRule::Kind::bos: return {largest_k(std::vector<double>(std::min<size_t>(received.size(), 1)), 1)};
+        case AnchorRule::Kind::top_k: return {largest_k(received, rule.k)};
     }
     return {};
 }
 
-size_t largest(const std::vector<double> & received) {
-    return static_cast<size_t>(std::max_element(received.begin(), received.end()) - received.begin());
+std::string mark_label(const AnchorRule & rule) {
+    switch (rule.kind) {
+        case AnchorRule::Kind::automatic:
+        case AnchorRule::Kind::code: return "largest column, no threshold is met (rule code)";
+        case AnchorRule::Kind::above: return concat("anchor: more than the mean of the others + ", rule.amount);
+        case AnchorRule::Kind::std: return concat("anchor: more than ", rule.amount, " deviations above the mean");
+        case AnchorRule::Kind::bos: return "first position (rule bos)";
+        case AnchorRule::Kind::top_k:
+            return rule.k == 1 ? "largest column (rule top-k:1)"
+                               : concat(rule.k, " largest columns (rule top-k:", rule.k, ")");
+    }
+    return "";
 }
 
-std::vector<size_t> anchors_of(const std::vector<double> & received, const AnchorRule & rule) {
-    std::vector<size_t> found = find_above(received, rule);
-    if (found.empty() && !received.empty()) {
-        found.push_back(largest(received));
+std::string anchors_text(const AnchorRule & rule) {
+    switch (rule.kind) {
+        case AnchorRule::Kind::automatic:
+        case AnchorRule::Kind::code: return "the largest column (no threshold is met)";
+        case AnchorRule::Kind::above:
+        case AnchorRule::Kind::std: return "the anchors";
+        case AnchorRule::Kind::bos: return "the first position";
+        case AnchorRule::Kind::top_k:
+            return rule.k == 1 ? "the largest column" : concat("the ", rule.k, " largest columns");
     }
-    return found;
+    return "";
+}
+
+std::string largest_text(const AnchorRule & rule) {
+    return rule.has_threshold()                   ? "the largest anchor"
+           : rule.kind == AnchorRule::Kind::top_k ? "the largest column"
+                                                  : anchors_text(rule);
+}
+
+size_t largest(const std::vector<double> & received) {
+    return static_cast<size_t>(std::max_element(received.begin(), received.end()) - received.begin());
 }
 
 double share_of(const std::vector<double> & received, const std::vector<size_t> & positions) {
@@ -141,7 +175,7 @@ size_t n_common(const std::vector<size_t> & a, const std::vector<size_t> & b) {
 double jaccard(const std::vector<size_t> & a, const std::vector<size_t> & b) {
     const size_t both = n_common(a, b);
     const size_t any  = a.size() + b.size() - both;
-    return any > 0 ? static_cast<double>(both) / static_cast<double>(any) : 1;
+    return a.empty() || b.empty() ? nan : static_cast<double>(both) / static_cast<double>(any);
 }
 
 double total_variation(const std::vector<double> & a, const std::vector<double> & b) {

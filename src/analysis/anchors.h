@@ -13,11 +13,24 @@ namespace buoy::analysis {
 // What the automatic rule is for a model.
 AnchorRule resolve_rule(const AnchorRule & rule, bool causal);
 
-// Positions that the rule names, ascending; may be none.
-std::vector<size_t> find_above(const std::vector<double> & received, const AnchorRule & rule);
+// What a rule finds.
+struct Anchors {
+    std::vector<size_t> positions; // ascending; may be none
+    bool fallback = false; // no column meets the threshold: this is the largest one, as the authors' code takes it
 
-// The same, or the largest column where the rule names none. Empty only without columns.
-std::vector<size_t> anchors_of(const std::vector<double> & received, const AnchorRule & rule);
+    bool         from_rule() const { return !positions.empty() && !fallback; }
+    const char * source() const; // none, rule, fallback: what JSON and CSV say
+};
+
+// Only rule `code` falls back.
+Anchors find_anchors(const std::vector<double> & received, const AnchorRule & rule);
+
+// What a figure's legend says of the positions that the rule marks.
+std::string mark_label(const AnchorRule & rule);
+
+// The subject of a sentence about them: "the anchors", "the first position"; and about the largest of them.
+std::string anchors_text(const AnchorRule & rule);
+std::string largest_text(const AnchorRule & rule);
 
 size_t largest(const std::vector<double> & received); // the first of them
 
@@ -27,7 +40,7 @@ double share_of(const std::vector<double> & received, const std::vector<size_t> 
 // exp of the entropy over the number of columns: 1 where all receive the same, 1/K where one receives all.
 double effective_share(const std::vector<double> & received);
 
-// Of two ascending sets; 1 where both are empty.
+// Of two ascending sets; NaN where one of them is empty, for then there is nothing to compare.
 double jaccard(const std::vector<size_t> & a, const std::vector<size_t> & b);
 size_t n_common(const std::vector<size_t> & a, const std::vector<size_t> & b);
 

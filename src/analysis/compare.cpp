@@ -12,7 +12,7 @@ namespace buoy::analysis {
 
 namespace {
 
-enum Number : size_t { received_distance, pattern_distance, kept, lost, gained, overlap, n_numbers };
+enum Number : size_t { received_distance, pattern_distance, kept, lost, gained, overlap, with_a, with_b, n_numbers };
 
 const std::vector<Quantity> quantities = {
     {"received_distance", "distance of received", 4},
@@ -21,6 +21,8 @@ const std::vector<Quantity> quantities = {
     {"anchors_lost", "lost", 2},
     {"anchors_gained", "gained", 2},
     {"overlap", "overlap", 3},
+    {"with_anchors_a", "with anchors in A", 1, true},
+    {"with_anchors_b", "with anchors in B", 1, true},
 };
 
 const Metric metric = {"compare", quantities, quantities};
@@ -84,10 +86,11 @@ bool have_rows(const Recording & a, const Recording & b) {
     return a.reduce() != TapReduce::received && b.reduce() != TapReduce::received;
 }
 
-std::vector<double> difference(const Side & a, const Side & b, int32_t step, const AnchorRule & rule) {
-    const std::vector<size_t> in_a = anchors_of(a.received(), rule);
-    const std::vector<size_t> in_b = anchors_of(b.received(), rule);
-    const auto                both = static_cast<double>(n_common(in_a, in_b));
+std::vector<double> difference(const Side & a, const Side & b, int32_t step, const Anchors & of_a,
+                               const Anchors & of_b) {
+    const std::vector<size_t> & in_a = of_a.positions;
+    const std::vector<size_t> & in_b = of_b.positions;
+    const auto                  both = static_cast<double>(n_common(in_a, in_b));
     return {total_variation(a.received(), b.received()),
             have_rows(a.recording(), b.recording())
                 ? row_distance(a.head_mean(), a.recording().rows(step), b.head_mean(), b.recording().rows(step))
@@ -95,12 +98,15 @@ std::vector<double> difference(const Side & a, const Side & b, int32_t step, con
             both,
             static_cast<double>(in_a.size()) - both,
             static_cast<double>(in_b.size()) - both,
-            jaccard(in_a, in_b)};
+            jaccard(in_a, in_b),
+            of_a.from_rule() ? 1.0 : 0.0,
+            of_b.from_rule() ? 1.0 : 0.0};
 }
 
 // Reads both from their first step on, for rows may last; only the wanted steps count.
 LayerMeans differences(const Recording & a, const Recording & b, const std::vector<int32_t> & wanted,
-                       const std::vector<int32_t> & layers, const AnchorRule & rule) {
+                       const std::vector<int32_t> & layers, const AnchorRule & rule,
+                       std::vector<std::string> & anchors_from) {
     Side                 of_a(a, layers.size()), of_b(b, layers.size());
     LayerMeans           means(n_numbers, layers.size());
     std::vector<int32_t> steps;
@@ -110,7 +116,11 @@ LayerMeans differences(const Recording & a, const Recording & b, const std::vect
             const bool has_a = of_a.advance(steps[i], l, layers[l]);
             const bool has_b = of_b.advance(steps[i], l, layers[l]);
             if (has_a && has_b && std::binary_search(wanted.begin(), wanted.end(), steps[i])) {
-                means.add(l, difference(of_a, of_b, steps[i], rule));
+                const Anchors in_a = find_anchors(of_a.received(), rule);
+                const Anchors in_b = find_anchors(of_b.received(), rule);
+                means.add(l, difference(of_a, of_b, steps[i], in_a, in_b));
+                add_source(anchors_from[l], in_a);
+                add_source(anchors_from[l], in_b);
             }
         }
     }
@@ -180,7 +190,8 @@ Findings study_compare(const StudyParams & params) {
         fail(printable(a.path()), " and ", printable(b.path()), " have ", one.layers.empty() ? "no layer" : "no step",
              " in common");
     }
-    differences(a, b, steps, one.layers, rule).put_into(one);
+    one.anchors_from.resize(one.layers.size(), "none");
+    differences(a, b, steps, one.layers, rule, one.anchors_from).put_into(one);
     const std::string name_a  = params.labels.empty() ? base_name(params.paths[0]) : params.labels[0];
     const std::string name_b  = params.labels.empty() ? base_name(params.paths[1]) : params.labels[1];
     const Json        changed = token_changes(a, b);
@@ -190,7 +201,8 @@ Findings study_compare(const StudyParams & params) {
     out.notes.push_back(concat(changed.size(), " of ", std::max(a.n_positions(), b.n_positions()),
                                " tokens of the finished sequences differ"));
     out.figure         = figure_of(one, have_rows(a, b));
-    out.figure.caption = "Mean over the steps that both recordings have; anchors by rule " + rule.text() + ".";
+    out.figure.caption = "Mean over the steps that both recordings have; " + rule_caption(rule, {one});
+    note_anchors(out, {one});
     return out;
 }
 

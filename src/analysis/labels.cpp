@@ -22,6 +22,12 @@ std::string positions_text(const Recording & recording, const std::vector<size_t
     return out + (positions.size() > n_max ? ", … " + std::to_string(positions.size()) + " in all" : "");
 }
 
+std::string anchors_cell(const Recording & recording, const Anchors & anchors) {
+    return anchors.positions.empty()
+               ? "none"
+               : (anchors.fallback ? "fallback: " : "") + positions_text(recording, anchors.positions);
+}
+
 std::vector<figure::Separator> answer_separator(const Recording & recording) {
     if (recording.n_prompt() == 0 || recording.n_prompt() >= recording.n_positions()) {
         return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analysis/anchors.h"
 #include "analysis/recording.h"
 #include "buoy/figure.h"
 
@@ -13,6 +14,9 @@ std::vector<std::string> token_labels(const Recording & recording);
 
 // "0 <s> · 7 ," for a few positions, "…" for more.
 std::string positions_text(const Recording & recording, const std::vector<size_t> & positions);
+
+// The same of anchors; "none", and a fallback is called so.
+std::string anchors_cell(const Recording & recording, const Anchors & anchors);
 
 // Where the answer begins, as a line between the columns of a map of positions.
 std::vector<figure::Separator> answer_separator(const Recording & recording);

@@ -63,9 +63,11 @@ StudyResult study(const std::string & metric, const StudyParams & params) {
     }
     for (const Entry & entry : entries) {
         if (metric == entry.metric.name) {
-            const Findings found = entry.study(params);
-            return {found.tables, found.data, found.json.dump(-1, ' ', false, Json::error_handler_t::replace),
-                    found.figure, found.notes};
+            Findings found            = entry.study(params);
+            found.json["conclusions"] = found.conclusions;
+            found.json["notes"]       = found.notes;
+            return {found.tables, found.data,        found.json.dump(-1, ' ', false, Json::error_handler_t::replace),
+                    found.figure, found.conclusions, found.notes};
         }
     }
     fail("no metric is called ", in_quotes(metric));

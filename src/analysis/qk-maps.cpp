@@ -140,7 +140,7 @@ QkMaps mean_maps(const Recording & recording, const QkPass & pass) {
         [&](const Array & k) { return mean_of_heads(k, pass.k_heads); });
 }
 
-QkAdvantage advantage_of(const QkMaps & maps, const std::vector<size_t> & anchors) {
+QkDifference difference_of(const QkMaps & maps, const std::vector<size_t> & anchors) {
     Mean qk, angle, norm, rest, cos, norms;
     for (size_t i = 0; i < maps.n_rows; i++) {
         Mean values[2][3]; // others and anchors: qk, cos, norms
@@ -166,10 +166,10 @@ QkAdvantage advantage_of(const QkMaps & maps, const std::vector<size_t> & anchor
     return {qk.value(), angle.value(), norm.value(), rest.value(), cos.value(), norms.value()};
 }
 
-QkAdvantage mean_advantage(const Recording & recording, const QkPass & pass, const std::vector<size_t> & anchors) {
+QkDifference mean_difference(const Recording & recording, const QkPass & pass, const std::vector<size_t> & anchors) {
     Mean qk, angle, norm, rest, cos, norms;
     for (int32_t head : pass.heads) {
-        const QkAdvantage one = advantage_of(head_maps(recording, pass, head), anchors);
+        const QkDifference one = difference_of(head_maps(recording, pass, head), anchors);
         qk.add(one.qk);
         angle.add(one.angle);
         norm.add(one.norm);

@@ -30,7 +30,7 @@ struct QkMaps {
 // Anchor columns against the others, means over rows: the difference of q · k, and what of it comes from the angle, the norms, and
 // neither alone. With N and C the means of ‖q‖‖k‖ and cos θ over the anchors (a) and the others (o) of a row:
 //   angle = (C_a - C_o)(N_a + N_o)/2,   norm = (N_a - N_o)(C_a + C_o)/2,   rest = qk - angle - norm.
-struct QkAdvantage {
+struct QkDifference {
     double qk = 0, angle = 0, norm = 0, rest = 0;
     double cos = 0, norms = 0; // C_a - C_o, N_a - N_o
 };
@@ -43,8 +43,8 @@ QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, 
 QkMaps head_maps(const Recording & recording, const QkPass & pass, int32_t head);
 QkMaps mean_maps(const Recording & recording, const QkPass & pass); // of q and the k it reads, averaged over heads
 
-QkAdvantage advantage_of(const QkMaps & maps, const std::vector<size_t> & anchors);
-QkAdvantage mean_advantage(const Recording & recording, const QkPass & pass, const std::vector<size_t> & anchors);
+QkDifference difference_of(const QkMaps & maps, const std::vector<size_t> & anchors);
+QkDifference mean_difference(const Recording & recording, const QkPass & pass, const std::vector<size_t> & anchors);
 
 Json rows_json(const QkMaps & maps, const std::vector<double> & values);
 

@@ -1,5 +1,6 @@
 #include "analysis/study.h"
 
+#include "buoy/message.h"
 #include "buoy/utf8.h"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ Column column_of(const Quantity & quantity) {
 
 Table layer_table(const Metric & metric, const std::vector<Group> & groups) {
     Table table;
+    table.title   = metric.title;
+    table.n_keys  = 2;
     table.columns = {{"model"}, {"layer"}};
     for (const Quantity & quantity : metric.quantities) {
         table.columns.push_back(column_of(quantity));
@@ -49,6 +52,7 @@ std::string interval_text(const std::pair<double, double> & interval, const Quan
 
 Table overall_table(const Metric & metric, const std::vector<Group> & groups, uint32_t seed) {
     Table table;
+    table.title   = metric.title;
     table.columns = {{"model"}, {"recordings"}};
     for (const Quantity & quantity : metric.overall) {
         table.columns.push_back(column_of(quantity));
@@ -77,11 +81,18 @@ Table data_table(const Metric & metric, const std::vector<Measured> & measured) 
     for (const Quantity & quantity : metric.quantities) {
         table.columns.push_back({quantity.name});
     }
+    const bool has_anchors = !measured.empty() && !measured[0].anchors_from.empty();
+    if (has_anchors) {
+        table.columns.push_back({"anchors_from"});
+    }
     for (const Measured & one : measured) {
         for (size_t l = 0; l < one.layers.size(); l++) {
             std::vector<Cell> row = {one.path, one.model, int64_t{one.layers[l]}};
             for (const std::vector<double> & values : one.by_layer) {
                 row.emplace_back(values[l]);
+            }
+            if (has_anchors) {
+                row.emplace_back(one.anchors_from[l]);
             }
             table.rows.push_back(std::move(row));
         }
@@ -96,6 +107,9 @@ Json recording_json(const Metric & metric, const Measured & one) {
     }
     for (size_t q = 0; q < metric.overall.size(); q++) {
         json["overall"][metric.overall[q].name] = numbers({one.overall[q]})[0];
+    }
+    if (!one.anchors_from.empty()) {
+        json["anchors_from"] = one.anchors_from;
     }
     json.update(one.detail);
     return json;
@@ -211,6 +225,55 @@ figure::LineChart layer_chart(const Quantity & quantity, size_t index, const std
         chart.series.push_back(std::move(series));
     }
     return chart;
+}
+
+void add_source(std::string & anchors_from, const Anchors & found) {
+    const bool known = anchors_from == "fallback" || (anchors_from == "rule" && !found.fallback);
+    anchors_from     = known ? anchors_from : found.source();
+}
+
+void note_anchors(Findings & findings, const std::vector<Measured> & measured, const char * what) {
+    for (const Measured & one : measured) {
+        const std::string rule = one.detail.value("rule", "");
+        const auto        all  = [&](const char * source) {
+            return std::all_of(one.anchors_from.begin(), one.anchors_from.end(),
+                                       [&](const std::string & from) { return from == source; });
+        };
+        if (all("none")) {
+            findings.notes.push_back(
+                concat(printable(one.path), ": rule ", rule, " finds no ", what, " in any step or layer"));
+        } else if (all("fallback")) {
+            findings.notes.push_back(concat(printable(one.path), ": rule ", rule,
+                                            ": no column meets the threshold; every \"", what,
+                                            "\" here is the largest column instead (a fallback)"));
+        }
+    }
+}
+
+std::string rule_caption(const AnchorRule & asked, const std::vector<Measured> & measured) {
+    const auto is = [](const char * source) {
+        return [source](const Measured & one) {
+            return std::any_of(one.anchors_from.begin(), one.anchors_from.end(),
+                               [&](const std::string & from) { return from == source; });
+        };
+    };
+    std::string out = "anchors by rule " + asked.text();
+    if (std::any_of(measured.begin(), measured.end(), is("fallback"))) {
+        out += ", which falls back to the largest column where no threshold is met";
+    }
+    return out + ".";
+}
+
+std::string number_text(double value, int digits) {
+    char text[100];
+    std::snprintf(text, sizeof(text), "%.*f", digits, value);
+    return std::isfinite(value) ? text : "–";
+}
+
+std::string percent_text(double fraction, int digits) { return number_text(100 * fraction, digits) + " %"; }
+
+std::string recordings_text(const Group & group) {
+    return group.measured.size() > 1 ? concat(" (mean of ", group.measured.size(), " recordings)") : std::string();
 }
 
 std::string band_text(const std::vector<Measured> & measured) {

@@ -49,7 +49,9 @@ public:
     Json result(const Generation & generation, const std::string & prediction, const QaScores &) override {
         const AttentionWatch::Finished finished = watch_.finish(regions_);
         const double recall = span_.positions.empty() ? std::nan("") : analysis::rouge1_recall(span_.text, prediction);
-        return {{"absorption", absorption(finished)},
+        const auto [absorption_of, n_anchors] = absorption(finished);
+        return {{"absorption", absorption_of},
+                {"anchors", n_anchors},
                 {"gold", gold(generation)},
                 {"recall", std::isfinite(recall) ? Json(rounded(recall)) : Json()},
                 {"retrieval", recall > recall_min ? retrieval(generation) : Json()},
@@ -58,15 +60,16 @@ public:
     }
 
 private:
-    // Percent of the attention that the anchors receive.
-    Json absorption(const AttentionWatch::Finished & finished) const {
-        const analysis::AnchorRule rule =
-            analysis::resolve_rule(analysis::parse_rule("auto"), info_.traits.attention == AttentionKind::causal);
-        std::vector<double> out;
+    // Percent of the attention that the anchors receive, and how many there are; of each layer.
+    static std::pair<Json, Json> absorption(const AttentionWatch::Finished & finished) {
+        std::vector<double> shares;
+        Json                counts = Json::array();
         for (const std::vector<double> & received : finished.received) {
-            out.push_back(100 * analysis::share_of(received, analysis::anchors_of(received, rule)));
+            const std::vector<size_t> found = analysis::find_anchors(received, analysis::AnchorRule{}).positions;
+            shares.push_back(100 * analysis::share_of(received, found));
+            counts.push_back(found.size());
         }
-        return rounded(out);
+        return {rounded(shares), counts};
     }
 
     // Attention on the gold passage, mean over heads and over the rows that wrote the answer's tokens, each in its step.

@@ -23,7 +23,7 @@ using Column = std::vector<double>;
 // The answers of a model under a condition.
 struct Answers {
     std::vector<double>                                           right;
-    std::vector<Column>                                           absorption, gold; // [L]
+    std::vector<Column>                                           absorption, anchors, gold; // [L]
     size_t                                                        n_retrieval = 0;
     std::vector<std::vector<analysis::Mean>>                      retrieval; // [L][H]
     std::vector<std::string>                                      regions;
@@ -40,6 +40,7 @@ private:
 void Answers::add(const QaResult & result) {
     right.push_back(result.scores.acc);
     add_layers(absorption, result.attention.at("absorption"));
+    add_layers(anchors, result.attention.at("anchors"));
     add_layers(gold, result.attention.at("gold"));
     if (result.attention.at("retrieval").is_array()) {
         n_retrieval++;
@@ -95,6 +96,11 @@ QaAttention summary_of(const Answers & answers) {
     out.n_retrieval = answers.n_retrieval;
     out.absorption  = means_of(answers.absorption);
     out.gold        = means_of(answers.gold);
+    for (Column column : answers.anchors) {
+        std::transform(column.begin(), column.end(), column.begin(),
+                       [](double n) { return std::isnan(n) ? n : static_cast<double>(n > 0); });
+        out.with_anchors.push_back(means_of({column})[0]);
+    }
     for (size_t l = 0; l < answers.gold.size(); l++) {
         const auto [low, high] = analysis::bootstrap_correlation(answers.gold[l], answers.right, bootstrap_seed);
         out.correlation.push_back({analysis::correlation(answers.gold[l], answers.right), low, high, out.gold[l].n});

@@ -16,6 +16,7 @@ struct QaAttention {
     size_t                           n           = 0; // answers
     size_t                           n_retrieval = 0; // of them, those that said most of the gold span
     std::vector<QaMean>              absorption;      // [L], percent
+    std::vector<QaMean>              with_anchors;    // [L], share of the answers in which there is an anchor
     std::vector<QaMean>              gold;            // [L], share of the attention
     std::vector<QaMean>              correlation;     // [L], of attention on gold with being right; mean is r
     std::vector<std::vector<double>> retrieval;       // [L][H], mean score

@@ -53,6 +53,7 @@ Table by_layer(const std::string & title, const std::vector<QaAttention> & cells
         }
         table.rows.push_back(std::move(row));
     }
+    table.n_keys = 2;
     return table;
 }
 
@@ -99,8 +100,10 @@ std::vector<Table> attention_tables(const std::vector<QaAttention> & cells) {
         return {};
     }
     std::vector<Table> tables = {
-        by_layer("absorption: attention on the anchors, % [95 % interval]", cells, &QaAttention::absorption,
+        by_layer("absorption: attention on anchors (rule std:3), % [95 % interval]", cells, &QaAttention::absorption,
                  [](const QaMean & mean) { return percent(mean, 1); }),
+        by_layer("answers with an anchor, % [95 % interval]", cells, &QaAttention::with_anchors,
+                 [](const QaMean & mean) { return percent(mean, 100); }),
         by_layer("attention on the gold passage by the rows that write the answer, % [95 % interval]", cells,
                  &QaAttention::gold, [](const QaMean & mean) { return percent(mean, 100); }),
         by_layer("correlation of attention on the gold passage with being right [95 % interval]", cells,
@@ -119,6 +122,7 @@ Json attention_json(const std::vector<QaAttention> & cells) {
                        {"condition", cell.condition},
                        {"n", cell.n},
                        {"absorption", means_json(cell.absorption)},
+                       {"with_anchors", means_json(cell.with_anchors)},
                        {"gold", means_json(cell.gold)},
                        {"correlation", means_json(cell.correlation)},
                        {"retrieval", {{"n", cell.n_retrieval}, {"scores", cell.retrieval}}},

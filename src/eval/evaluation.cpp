@@ -73,10 +73,11 @@ QaReport report_results(const std::string & path) {
     if (!attention.empty()) {
         json["attention"] = attention_json(attention);
     }
-    out.json       = json_line(json);
-    out.n_results  = summary.n_results;
-    out.n_expected = summary.n_expected;
-    out.figures    = qa_figures(summary, attention);
+    out.json        = json_line(json);
+    out.n_results   = summary.n_results;
+    out.n_expected  = summary.n_expected;
+    out.figures     = qa_figures(summary, attention);
+    out.conclusions = summary_conclusions(summary);
     return out;
 }
 

@@ -221,8 +221,8 @@ std::vector<QaFigure> qa_figures(const QaSummary & summary, const std::vector<Qa
     add("absorption-by-layer",
         line_by_layer(cells, &QaAttention::absorption, 0.01,
                       titled("Absorption by layer", subtitle,
-                             "Share of all attention on the first token (causal models) or on the anchors of the "
-                             "finished sequence. " +
+                             "Share of all attention that anchors receive in the finished sequence; anchors by rule "
+                             "std:3, none where no column exceeds it. " +
                                  bands),
                       {"attention on anchors", true, 0.0, std::nullopt}));
     add("retrieval-heads",

@@ -1,5 +1,7 @@
 #include "eval/summary.h"
 
+#include "buoy/message.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -81,6 +83,7 @@ std::vector<Table> summary_tables(const QaSummary & summary) {
         }
         scores.rows.push_back(row);
     }
+    scores.n_keys             = 2;
     std::vector<Table> tables = {scores};
     if (!summary.differences.empty()) {
         Table differences;
@@ -90,6 +93,7 @@ std::vector<Table> summary_tables(const QaSummary & summary) {
             differences.rows.push_back({d.a + " - " + d.b, d.condition, count(d.acc.n), percent(d.acc, true),
                                         percent(d.f1, true), percent(d.em, true)});
         }
+        differences.n_keys = 2;
         tables.push_back(differences);
     }
     return tables;
@@ -142,12 +146,36 @@ Json summary_json(const QaSummary & summary) {
                                {"f1", json_of(d.f1)},
                                {"em", json_of(d.em)}});
     }
+    Json effects = Json::array();
+    for (const QaEffect & e : summary.effects) {
+        effects.push_back({{"model", e.model},
+                           {"condition", e.condition},
+                           {"base", e.base},
+                           {"before", json_of(e.before)},
+                           {"after", json_of(e.after)},
+                           {"change", json_of(e.change)}});
+    }
     return {{"dataset", summary.dataset},
             {"complete", summary.n_results == summary.n_expected},
             {"results", summary.n_results},
             {"expected", summary.n_expected},
             {"scores", cells},
-            {"differences", differences}};
+            {"differences", differences},
+            {"effects", effects},
+            {"conclusions", summary_conclusions(summary)}};
+}
+
+std::vector<std::string> summary_conclusions(const QaSummary & summary) {
+    std::vector<std::string> out;
+    for (const QaEffect & e : summary.effects) {
+        char text[400];
+        std::snprintf(text, sizeof(text), "%.1f %% of %zu questions right instead of %.1f %%: %s points",
+                      100 * e.after.mean, e.change.n, 100 * e.before.mean, percent(e.change, true).c_str());
+        const bool none = !(e.change.low > 0 || e.change.high < 0); // also without an interval
+        out.push_back(concat(e.condition, ": ", e.model, " gets ", text,
+                             none ? ", no difference that these questions could show." : "."));
+    }
+    return out;
 }
 
 } // namespace buoy

@@ -2,6 +2,7 @@
 
 #include "analysis/statistics.h"
 #include "buoy/error.h"
+#include "buoy/parse.h"
 
 #include <cmath>
 #include <limits>
@@ -66,6 +67,45 @@ QaCell make_cell(const std::string & model, const std::string & condition, const
     return cell;
 }
 
+// "passages=10" of "passages=5", "passages=10"; empty without any.
+std::string largest_passages(const std::vector<std::string> & conditions) {
+    const std::string name = "passages=";
+    std::string       found;
+    size_t            most = 0;
+    for (const std::string & condition : conditions) {
+        const auto n =
+            condition.rfind(name, 0) == 0 ? parse_number<size_t>(condition.substr(name.size())) : std::nullopt;
+        if (n && *n >= most) {
+            most  = *n;
+            found = condition;
+        }
+    }
+    return found;
+}
+
+// The answers to questions that the other has as well.
+Answers common_answers(const Answers & of, const Answers & other) {
+    Answers out;
+    for (const auto & [item, scores] : of.scores) {
+        if (other.scores.count(item) > 0) {
+            out.scores[item] = scores;
+        }
+    }
+    return out;
+}
+
+QaEffect make_effect(const std::string & model, const std::string & condition, const std::string & base,
+                     ByCondition & columns) {
+    const Answers before = common_answers(columns[base], columns[condition]);
+    const Answers after  = common_answers(columns[condition], columns[base]);
+    return {model,
+            condition,
+            base,
+            mean_score(before, &QaScores::acc),
+            mean_score(after, &QaScores::acc),
+            mean_difference(after, before, &QaScores::acc)};
+}
+
 } // namespace
 
 QaSummary summarize(const std::string & path) {
@@ -101,7 +141,14 @@ QaSummary summarize(const std::string & path) {
             }
         }
     }
+    const std::string base = largest_passages(out.conditions);
     for (const std::string & condition : out.conditions) {
+        for (const std::string & model : out.models) {
+            const QaEffect effect = make_effect(model, condition, base, by_model[model]);
+            if (condition.rfind("edit=", 0) == 0 && effect.change.n > 0) {
+                out.effects.push_back(effect);
+            }
+        }
         for (size_t a = 0; a < out.models.size(); a++) {
             for (size_t b = a + 1; b < out.models.size(); b++) {
                 const Answers & first  = by_model[out.models[a]][condition];

@@ -36,6 +36,13 @@ struct QaDifference {
     QaMean      acc, f1, em;
 };
 
+// What an edit of the attention does to a model: against the largest `passages`, of the same questions.
+struct QaEffect {
+    std::string model;
+    std::string condition, base;
+    QaMean      before, after, change; // Acc
+};
+
 struct QaSummary {
     std::string               dataset;
     std::vector<std::string>  models;
@@ -44,6 +51,7 @@ struct QaSummary {
     size_t                    n_expected = 0; // of a complete file
     std::vector<QaCell>       cells;          // models, then conditions
     std::vector<QaDifference> differences;
+    std::vector<QaEffect>     effects;
 };
 
 // Intervals are drawn with a seed of their own, so a file has one summary.
@@ -52,5 +60,6 @@ QaSummary summarize(const std::string & path);
 std::vector<analysis::Table> summary_tables(const QaSummary & summary); // to be read, in percent
 analysis::Table              summary_csv(const QaSummary & summary); // a row for each cell and difference, shares of 1
 nlohmann::ordered_json       summary_json(const QaSummary & summary);
+std::vector<std::string>     summary_conclusions(const QaSummary & summary); // a sentence for each effect
 
 } // namespace buoy

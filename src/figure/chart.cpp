@@ -82,6 +82,8 @@ void draw_sample(Scene & scene, const KeyEntry & entry, Point at) {
         case KeyShape::absent: scene.items.push_back(Rect{box, Role::absent, ""}); break;
         case KeyShape::hatch:
             scene.items.push_back(Path{hatching(box, 5), false, {}, {Role::text, 1.1, {}}, ""});
+            [[fallthrough]];
+        case KeyShape::outline:
             scene.items.push_back(
                 Path{{{{box.x, box.y}, {box.x + box.w, box.y}, {box.x + box.w, box.y + box.h}, {box.x, box.y + box.h}}},
                      true,
@@ -113,7 +115,7 @@ double draw_key(Scene & scene, const std::vector<KeyEntry> & entries, Point at, 
     size_t line = 1;
     for (size_t i = 0; i < entries.size(); i++) {
         const double      sample = sample_width(entries[i].shape);
-        const std::string text   = cut_text(entries[i].text, size_label, std::min(260.0, width - sample - 8));
+        const std::string text   = cut_text(entries[i].text, size_label, std::min(380.0, width - sample - 8));
         const double      taken  = sample + 4 + text_width(text, size_label);
         if (pen.x > at.x && pen.x + taken > at.x + width) {
             if (line++ == lines) { // the rest is said, not shown

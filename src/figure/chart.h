@@ -45,7 +45,7 @@ Range values_of(const LineChart & chart);
 Range values_of(const BarChart & chart);
 Range values_of(const HeatMap & chart);
 
-enum class KeyShape { line, bar, hatch, absent, row_mark, column_mark };
+enum class KeyShape { line, bar, hatch, outline, absent, row_mark, column_mark };
 
 struct KeyEntry {
     KeyShape    shape = KeyShape::line;

@@ -58,11 +58,17 @@ HeatCells heat_cells(const HeatMap & map, size_t columns_max, size_t rows_max) {
             out.values[i] = static_cast<float>(sums[i] / static_cast<double>(counts[i]));
         }
     }
-    for (const auto & [row, column] : map.hatched) {
-        out.hatched.emplace_back(row * out.rows / map.rows, column_of[column]);
-    }
-    std::sort(out.hatched.begin(), out.hatched.end());
-    out.hatched.erase(std::unique(out.hatched.begin(), out.hatched.end()), out.hatched.end());
+    const auto shown = [&](const std::vector<std::pair<size_t, size_t>> & marked) {
+        std::vector<std::pair<size_t, size_t>> cells;
+        for (const auto & [row, column] : marked) {
+            cells.emplace_back(row * out.rows / map.rows, column_of[column]);
+        }
+        std::sort(cells.begin(), cells.end());
+        cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+        return cells;
+    };
+    out.hatched  = shown(map.hatched);
+    out.outlined = shown(map.outlined);
     if (out.columns < map.columns || out.rows < map.rows) {
         out.note = note(map, out);
     }

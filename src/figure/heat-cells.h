@@ -13,12 +13,12 @@ namespace buoy::figure {
 struct HeatCells {
     size_t                                 rows = 0, columns = 0;
     std::vector<float>                     values;
-    std::vector<std::pair<size_t, size_t>> hatched; // without duplicates, in order
+    std::vector<std::pair<size_t, size_t>> hatched, outlined; // without duplicates, in order
     bool                                   has_absent = false;
     std::string                            note; // what was put together, for the caption
 };
 
-// A cell of several values shows their largest (diverging: the one farthest from 0) or their mean; it is hatched if one is.
+// A cell of several values shows their largest (diverging: the one farthest from 0) or their mean; it is hatched, or outlined, if one is.
 HeatCells heat_cells(const HeatMap & map, size_t columns_max, size_t rows_max);
 
 } // namespace buoy::figure

@@ -35,9 +35,11 @@ void check(const HeatMap & map) {
         (!map.column_labels.empty() && map.column_labels.size() != map.columns)) {
         fail(what(), ": got ", map.row_labels.size(), " labels of rows and ", map.column_labels.size(), " of columns");
     }
-    for (const auto & [row, column] : map.hatched) {
-        if (row >= map.rows || column >= map.columns) {
-            fail(what(), ": there is no cell (", row, ", ", column, ") to hatch");
+    for (const auto * marked : {&map.hatched, &map.outlined}) {
+        for (const auto & [row, column] : *marked) {
+            if (row >= map.rows || column >= map.columns) {
+                fail(what(), ": there is no cell (", row, ", ", column, ") to mark");
+            }
         }
     }
     const auto outside = [](const std::vector<size_t> & marks, size_t n) {
@@ -59,7 +61,7 @@ public:
 private:
     double      place_plot(double y); // the y below it
     void        draw_cells();
-    void        draw_hatching();
+    void        draw_marked(const std::vector<std::pair<size_t, size_t>> & marked, bool hatch);
     std::string describe() const;
 
     Scene &            scene_;
@@ -106,7 +108,7 @@ void HeatPainter::draw_cells() {
     scene_.items.push_back(std::move(image));
 }
 
-void HeatPainter::draw_hatching() {
+void HeatPainter::draw_marked(const std::vector<std::pair<size_t, size_t>> & marked, bool hatch) {
     constexpr double gap = 5;
 
     const double w = frame_.plot.w / static_cast<double>(cells_.columns);
@@ -114,20 +116,26 @@ void HeatPainter::draw_hatching() {
     Path         dark, light;
     dark.stroke  = {ink_dark, 1.1, {}};
     light.stroke = {ink_light, 1.1, {}};
-    for (const auto & [row, column] : cells_.hatched) {
+    for (const auto & [row, column] : marked) {
         const Box box = {frame_.plot.x + static_cast<double>(column) * w, frame_.plot.y + static_cast<double>(row) * h,
                          w, h};
         const float value    = cells_.values[row * cells_.columns + column];
         const bool  on_light = !std::isfinite(value) || luminance(scale_.color(value)) > 0.22;
         Path &      path     = on_light ? dark : light;
-        const auto  lines    = hatching(at_least(box, 3), gap);
-        path.lines.insert(path.lines.end(), lines.begin(), lines.end());
-        if (std::min(w, h) >= gap) {
-            const double x0 = box.x + 0.6, x1 = box.x + w - 0.6, y0 = box.y + 0.6, y1 = box.y + h - 0.6;
+        path.cells += concat(path.cells.empty() ? "" : " ", row, ",", column);
+        if (hatch) {
+            const auto lines = hatching(at_least(box, 3), gap);
+            path.lines.insert(path.lines.end(), lines.begin(), lines.end());
+        }
+        if (!hatch || std::min(w, h) >= gap) {
+            const Box    frame = hatch ? box : at_least(box, 4);
+            const double x0 = frame.x + 0.6, x1 = frame.x + frame.w - 0.6, y0 = frame.y + 0.6,
+                         y1 = frame.y + frame.h - 0.6;
             path.lines.push_back({{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}, {x0, y0}});
         }
     }
     for (Path * path : {&dark, &light}) {
+        path->cells_name = hatch ? "hatched" : "outlined";
         if (!path->lines.empty()) {
             scene_.items.push_back(std::move(*path));
         }
@@ -142,7 +150,8 @@ std::string HeatPainter::describe() const {
         return out + ", no data.";
     }
     out += ", from " + short_number(values_.low) + " to " + short_number(values_.high);
-    return out + (map_.hatched.empty() ? "." : "; " + std::to_string(map_.hatched.size()) + " cells hatched.");
+    out += map_.hatched.empty() ? "" : "; " + std::to_string(map_.hatched.size()) + " cells hatched";
+    return out + (map_.outlined.empty() ? "." : "; " + std::to_string(map_.outlined.size()) + " cells outlined.");
 }
 
 Drawn HeatPainter::draw() {
@@ -155,7 +164,8 @@ Drawn HeatPainter::draw() {
     }
     cells_ = heat_cells(map_, static_cast<size_t>(frame_.plot.w), static_cast<size_t>(frame_.plot.h));
     draw_cells();
-    draw_hatching();
+    draw_marked(cells_.outlined, false);
+    draw_marked(cells_.hatched, true);
     frame_.draw_separators();
     frame_.draw_marks();
     frame_.draw_row_labels(place_.at.x);
@@ -192,6 +202,9 @@ std::vector<KeyEntry> key_of(const HeatMap & map) {
     std::vector<KeyEntry> entries;
     if (!map.hatched.empty() && !map.hatched_label.empty()) {
         entries.push_back({KeyShape::hatch, map.hatched_label, 0});
+    }
+    if (!map.outlined.empty() && !map.outlined_label.empty()) {
+        entries.push_back({KeyShape::outline, map.outlined_label, 0});
     }
     if (!map.marks_label.empty() && !(map.row_marks.empty() && map.column_marks.empty())) {
         entries.push_back({map.column_marks.empty() ? KeyShape::row_mark : KeyShape::column_mark, map.marks_label, 0});

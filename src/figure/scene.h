@@ -37,6 +37,8 @@ struct Path {
     Paint                           fill; // the interior of each line, by the non-zero rule
     Stroke                          stroke;
     std::string                     title;
+    std::string                     cells_name = {}; // of a heat map, where it marks some: hatched, outlined
+    std::string                     cells      = {}; // "row,column row,column …", for programs that read the figure
 };
 
 enum class Anchor { start, middle, end };

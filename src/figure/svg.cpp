@@ -111,6 +111,7 @@ private:
             }
             body_ += path.stroke.dash.empty() ? "" : "\"";
         }
+        body_ += path.cells.empty() ? "" : " data-" + path.cells_name + "=\"" + path.cells + "\"";
         body_ += end("path", path.title);
     }
 

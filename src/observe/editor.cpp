@@ -196,7 +196,7 @@ private:
             for (Anchors & anchors : plan.anchors) {
                 if (anchors.step == now_.step) {
                     anchors.found[layer] =
-                        at(positions, find_anchors(received, n_head_, positions.size(), anchors.epsilon));
+                        at(positions, find_sinks(received, n_head_, positions.size(), anchors.epsilon));
                 }
             }
         }

@@ -1,7 +1,6 @@
 #include "observe/sinks.h"
 #include "buoy/edit.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace buoy {
@@ -40,15 +39,6 @@ std::vector<size_t> columns_above(const std::vector<double> & columns, double ep
 
 std::vector<size_t> find_sinks(const float * received, size_t n_head, size_t n_keys, float epsilon) {
     return columns_above(mean_over_heads(received, n_head, n_keys), static_cast<double>(epsilon));
-}
-
-std::vector<size_t> find_anchors(const float * received, size_t n_head, size_t n_keys, float epsilon) {
-    const std::vector<double> columns = mean_over_heads(received, n_head, n_keys);
-    std::vector<size_t>       found   = columns_above(columns, static_cast<double>(epsilon));
-    if (found.empty() && n_keys > 0) {
-        found.push_back(static_cast<size_t>(std::max_element(columns.begin(), columns.end()) - columns.begin()));
-    }
-    return found;
 }
 
 } // namespace buoy

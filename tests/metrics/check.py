@@ -48,7 +48,7 @@ def check(path):
                 assert p.returncode == 1 and "--attn-reduce heads" in p.stderr, (metric, p.returncode, p.stderr)
             return
         same(one("absorption"), ref.absorption(r), [path, "absorption"])
-        for rule in ["code", "std:1.5", "bos", "top-k:3", "above:0.01"]:
+        for rule in ["auto", "code", "std:1.5", "bos", "top-k:3", "above:0.01", "above:3"]:
             same(one("absorption", "--rule", rule), ref.absorption(r, rule), [path, "absorption", rule])
         for step in [r.steps[0], r.steps[len(r.steps) // 2], r.steps[-1]]:
             same(one("absorption", "--step", str(step)), ref.absorption(r, step=step), [path, "absorption", step])
@@ -56,7 +56,7 @@ def check(path):
         same(one("temporal"), ref.temporal(r), [path, "temporal"])
         l = r.layers[-1]
         same(one("temporal", "--layer", str(l), "--rule", "std:1"), ref.temporal(r, "std:1", [l]), [path, "temporal", l])
-        for rule in ["std:3", "std:1.5"]:
+        for rule in ["std:3", "std:1.5", "code", "bos"]:
             same(one("floating", "--rule", rule), ref.floating(r, rule), [path, "floating", rule])
             same(one("sinks", "--rule", rule), ref.sinks(r, rule), [path, "sinks", rule])
         same(one("depth"), ref.depth(r), [path, "depth"])
@@ -64,6 +64,7 @@ def check(path):
         same(one("rollout"), ref.rollout(r), [path, "rollout"])
     if "q" in r.meta["recorded"]["taps"] and r.reduce != "regions":
         same(one("qk"), ref.qk(r), [path, "qk"])
+        same(one("qk", "--rule", "std:1"), ref.qk(r, "std:1"), [path, "qk", "std:1"])
         same(one("qk", "--head", str(r.heads[-1])), ref.qk(r, head=r.heads[-1]), [path, "qk", "head"])
         for head in [None, r.heads[0]]:
             ours = one("qk", "--layer", str(r.layers[0]), *([] if head is None else ["--head", str(head)]))
@@ -82,8 +83,9 @@ def check_many(paths):
             ours = next(m for m in out["models"] if m["model"] == model)
             for name in group[0]["overall"]:
                 values = [g["overall"][name] for g in group]
+                there = [v for v in values if v is not None]
                 same(ours["overall"][name], {"mean": ref.mean(values), "interval": ref.bootstrap(values),
-                                             "deviation": float(np.std(values, ddof=1)) if len(group) > 1 else 0.0},
+                                             "deviation": float(np.std(there, ddof=1)) if len(there) > 1 else 0.0},
                      [metric, model, name])
             for name in group[0]["by_layer"]:
                 values = [g["by_layer"][name] for g in group]
@@ -127,6 +129,8 @@ def check_random():
     for a, b in [("full", "seed"), ("heads", "full"), ("received", "full"), ("ar", "ar-heads"), ("layers", "full"),
                  ("dual", "full"), ("dual", "dual-heads"), ("some-steps", "dual"), ("block-cache", "block")]:
         same(run("compare", paths[a], paths[b])["recordings"][0], ref.compare(ref.Run(paths[a]), ref.Run(paths[b])), [a, b])
+        same(run("compare", paths[a], paths[b], "--rule", "std:1.2")["recordings"][0],
+             ref.compare(ref.Run(paths[a]), ref.Run(paths[b]), "std:1.2"), [a, b, "std:1.2"])
 
 
 for path in sys.argv[3:]:

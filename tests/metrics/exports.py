@@ -33,7 +33,7 @@ def check_figures(path, r, d, same_k):
         full = d[f"layer_{l}_full_attention"]
         A = full[full.sum(1) > 0].mean(0)  # rows that were never computed are zero
         absorbed.append(100 * (A[0] if r.causal else A.max()) / A.sum())
-    close(absorbed, program("absorption", path)["by_layer"]["absorption"], 1e-5)
+    close(absorbed, program("absorption", path, "--rule", "auto")["by_layer"]["absorption"], 1e-5)
     temporal = program("temporal", path)
     for one, ours in zip(d["step_attention_data"], temporal["received"], strict=True):
         maps = [one[f"layer_{l}_attention_avg"] for l in r.layers]
@@ -65,7 +65,7 @@ def check_neuir(path, r, out, same_k):
     assert str(d["question"]) == m["prompt"] and d["answer_tokens"].tolist() == r.tokens[-1, P:].tolist()
     assert str(d["gold_answer"]) == "".join(m["pieces"][j] for j in r.regions.get("gold", []))
     rule = "bos" if r.causal else "code"
-    ours, theirs = ref.absorption(r), []
+    ours, theirs = ref.absorption(r, "auto"), []
     for i, l in enumerate(r.layers):
         full = d[f"layer_{l}_full_attention"]
         assert full.shape == (T, T) and full.dtype == np.float32

@@ -83,7 +83,21 @@ def above(A, rule):
 
 
 def anchors(A, rule):
-    return above(A, rule) or {int(A.argmax())}
+    """What the rule finds, which may be nothing. Only the authors' code takes the largest column then."""
+    found = above(A, rule)
+    return {int(A.argmax())} if rule == "code" and not found else found
+
+
+def source(A, rule):
+    return "rule" if above(A, rule) else "fallback" if rule == "code" else "none"
+
+
+def merged(sources):
+    return "fallback" if "fallback" in sources else "rule" if "rule" in sources else "none"
+
+
+def largest(A, S):
+    return max(sorted(S), key=lambda j: A[j])
 
 
 def mean(values):
@@ -92,25 +106,41 @@ def mean(values):
 
 
 def jaccard(a, b):
-    return len(a & b) / len(a | b) if a | b else 1.0
+    return len(a & b) / len(a | b) if a and b else None
 
 
 def absorption(run, rule=None, step=None):
-    rule = rule or ("bos" if run.causal else "code")
-    out = {"by_layer": {"absorption": []}, "anchors": []}
+    rule = rule or "std:3"
+    if rule == "auto":
+        rule = "bos" if run.causal else "code"
+    out = {"by_layer": {"absorption": [], "with_anchors": []}, "anchors": [], "anchors_from": [], "rule": rule}
     for l in run.layers:
         A = run.received(l, step)
         S = anchors(A, rule)
         out["anchors"].append(sorted(S))
+        out["anchors_from"].append(source(A, rule))
+        out["by_layer"]["with_anchors"].append(float(source(A, rule) == "rule"))
         out["by_layer"]["absorption"].append(100 * A[sorted(S)].sum() / A.sum())
     v = out["by_layer"]["absorption"]
-    out["overall"] = {"absorption": np.mean(v), "absorption_max": np.max(v)}
+    out["overall"] = {"absorption": np.mean(v), "absorption_max": np.max(v),
+                      "with_anchors": np.mean(out["by_layer"]["with_anchors"])}
     return out
 
 
 def temporal(run, rule="std:3", layers=None):
     A = [np.mean([run.received(l, s) for l in layers or run.layers], axis=0) for s in run.with_rows()]
-    return {"received": [a.tolist() for a in A], "anchors": [sorted(anchors(a, rule)) for a in A], "steps": run.with_rows()}
+    S = [anchors(a, rule) for a in A]
+    pairs = list(zip(range(len(A)), range(1, len(A))))
+    both = [(i, j) for i, j in pairs if S[i] and S[j]]
+    with np.errstate(all="ignore"):
+        z = [float((a.max() - a.mean()) / a.std()) if a.std() > 1e-12 * a.mean() else None for a in A]
+    return {"received": [a.tolist() for a in A], "anchors": [sorted(s) for s in S], "steps": run.with_rows(),
+            "anchors_from": [source(a, rule) for a in A], "largest_z": z,
+            "course": {"steps": len(A), "with_anchors": sum(source(a, rule) == "rule" for a in A),
+                       "fallback": sum(source(a, rule) == "fallback" for a in A),
+                       "appeared": sum(len(S[j] - S[i]) for i, j in pairs),
+                       "vanished": sum(len(S[i] - S[j]) for i, j in pairs), "compared": len(both),
+                       "moved": sum(largest(A[i], S[i]) != largest(A[j], S[j]) for i, j in both)}}
 
 
 def floating(run, rule="std:3"):
@@ -125,16 +155,25 @@ def floating(run, rule="std:3"):
     cells = {}
     pairs = list(zip(run.with_rows(), run.with_rows()[1:]))
     for i, l in enumerate(run.layers):
-        top = {s: int(A[s, l].argmax()) for s in run.with_rows()}
+        column = {s: int(A[s, l].argmax()) for s in run.with_rows()}
+        both = [(a, b) for a, b in pairs if S[a, l] and S[b, l]]
+        top = {s: largest(A[s, l], S[s, l]) for s in run.with_rows() if S[s, l]}
         cells[l] = {
-            "effective_anchors": [effective(A[s, l]) for s in run.with_rows()],
+            "effective_keys": [effective(A[s, l]) for s in run.with_rows()],
+            "with_anchors": [float(source(A[s, l], rule) == "rule") for s in run.with_rows()],
             "anchors": [len(S[s, l]) for s in run.with_rows()],
+            "appeared": [len(S[b, l] - S[a, l]) for a, b in pairs],
+            "vanished": [len(S[a, l] - S[b, l]) for a, b in pairs],
+            "compared": [float(bool(S[a, l] and S[b, l])) for a, b in pairs],
+            "largest_moved": [float(column[a] != column[b]) for a, b in pairs],
             "overlap_steps": [jaccard(S[a, l], S[b, l]) for a, b in pairs],
             "overlap_layers": [jaccard(S[s, run.layers[i - 1]], S[s, l]) for s in run.with_rows()] if i else [],
-            "displacement": [abs(top[b] - top[a]) for a, b in pairs],
-            "moved": [float(top[b] != top[a]) for a, b in pairs],
+            "displacement": [abs(top[b] - top[a]) for a, b in both],
+            "moved": [float(top[b] != top[a]) for a, b in both],
         }
-    return collect(run, cells)
+    out = collect(run, cells)
+    out["anchors_from"] = [merged({source(A[s, l], rule) for s in run.with_rows()}) for l in run.layers]
+    return out
 
 
 def collect(run, cells):
@@ -163,7 +202,7 @@ def token_class(run, s, j):
 
 def sinks(run, rule="std:3"):
     A = {(s, l): run.received(l, s) for s in run.with_rows() for l in run.layers}
-    S = {k: above(v, rule) for k, v in A.items()}
+    S = {k: anchors(v, rule) for k, v in A.items()}
     centre = {k: sum(A[k][j] * j for j in S[k]) / sum(A[k][j] for j in S[k]) for k in S if S[k]}
     pairs = list(zip(run.with_rows(), run.with_rows()[1:]))
 
@@ -174,6 +213,7 @@ def sinks(run, rule="std:3"):
         kept = sum(len(S[a, l] & S[b, l]) for a, b in pairs for l in layers)
         classes = [token_class(run, s, j) for s, l in keys for j in S[s, l]]
         out = {"sinks": mean([len(S[k]) for k in keys]),
+               "with_sinks": mean([float(source(A[k], rule) == "rule") for k in keys]),
                "share": mean([A[k][sorted(S[k])].sum() / A[k].sum() for k in keys]),
                "persistence": kept / before if before else None, "drift": mean(moves),
                "left": mean([float(m < 0) for m in moves]), "right": mean([float(m > 0) for m in moves])}
@@ -247,8 +287,9 @@ def qk(run, rule="std:3", head=None):
     for l in run.layers:
         S = anchors(run.received(l), rule)
         parts = [advantage(qk_map(run, l, h)[1], S) for h in (run.heads if head is None else [head])]
-        out.append([mean([p[i] for p in parts]) for i in range(6)])
-    names = ["qk", "angle", "norm", "rest", "cos", "norms"]
+        out.append([mean([p[i] for p in parts]) for i in range(6)] + [float(source(run.received(l), rule) == "rule")])
+    names = ["qk_difference", "qk_difference_by_angle", "qk_difference_by_norm", "qk_difference_rest", "cos_difference",
+             "norms_difference", "with_anchors"]
     by = {n: [o[i] for o in out] for i, n in enumerate(names)}
     return {"by_layer": by, "overall": {n: mean(v) for n, v in by.items()}}
 
@@ -294,7 +335,7 @@ def compare(a, b, rule="std:3"):
     cells = {}
     for l in layers:
         cells[l] = {n: [] for n in ["received_distance", "pattern_distance", "anchors_kept", "anchors_lost",
-                                    "anchors_gained", "overlap"]}
+                                    "anchors_gained", "overlap", "with_anchors_a", "with_anchors_b"]}
         for s in steps:
             A, B = a.received(l, s), b.received(l, s)
             n = max(len(A), len(B))
@@ -313,6 +354,8 @@ def compare(a, b, rule="std:3"):
             c["anchors_lost"].append(len(Sa - Sb))
             c["anchors_gained"].append(len(Sb - Sa))
             c["overlap"].append(jaccard(Sa, Sb))
+            c["with_anchors_a"].append(float(source(A, rule) == "rule"))
+            c["with_anchors_b"].append(float(source(B, rule) == "rule"))
     a.layers = layers
     return collect(a, cells)
 
