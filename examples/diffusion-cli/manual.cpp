@@ -51,7 +51,8 @@ own font draws what it does not know as a box), or a `.cast` for `asciinema play
 however long it took to compute.
 
 ```sh
-llama-diffusion-cli -p "Tell a story about Mira and a fox." -n 64 --diffusion-visual --diffusion-visual-out story.svg
+llama-diffusion-cli -p "Tell a story about Mira and a fox." -n 64 \
+  --diffusion-visual --diffusion-visual-out story.svg
 ```
 
 ## Infill
