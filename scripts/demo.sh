@@ -1,65 +1,101 @@
 #!/usr/bin/env bash
-# What the quickstart ends with: the bundled twins answer a question from passages, one tells a story, and one sees where
-# they looked. Anything given replaces the passages and the question: scripts/demo.sh "1. … 2. … Who …?"
+# What the quickstart ends with: the two bundled models answer a question from ten passages, then one sees what they attended to and
+# what happens when they can't attend to the answer. Every conclusion is computed from the numbers above it.
+# An argument replaces the passages and the question: scripts/demo.sh "1. … 2. … Who …?"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bin=build/bin
 out=build/demo
+data=models/heldout-500.jsonl
 mkdir -p "$out"
 
-prompt="${1:-1. Gundo travels by bicycle. He was born in March.
-2. Sten has been a sailor for many years. He always dresses in brown.
-3. Illuria is stormy and trades in oil.
-4. The old clock in the square is always late.
-5. Velda likes the colour purple. She takes care of a young duck.
-How does Gundo travel?}"
+terminal=no
+[ ! -t 0 ] || [ ! -t 1 ] || terminal=yes
+title() { printf '\n%s\n' "$*"; }
+[ $terminal = no ] || [ -n "${NO_COLOR:-}" ] || title() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+say() { printf '%s\n' "$*" | fold -s -w 80 | sed 's/ *$//'; }
+lower() { printf '%s' "$1" | tr '[:upper:]' '[:lower:]'; }
 
-head() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-[ -t 1 ] && [ -z "${NO_COLOR:-}" ] || head() { printf '\n%s\n' "$*"; }
+# The first question of the file, its numbered passages, and the right answer.
+item="$(sed -n 1p "$data")"
+gold="$(printf '%s\n' "$item" | sed 's/.*"answers": \["\([^"]*\)".*/\1/')"
+prompt="$(printf '%s\n' "$item" | grep -o '"text": "[^"]*"' | sed 's/^"text": "//; s/"$//' | awk '{ print NR ". " $0 }'
+    printf '%s\n' "$item" | sed 's/.*"question": "\([^"]*\)".*/\1/')"
+if [ $# -gt 0 ]; then
+    prompt="$1"
+    gold=""
+fi
+printf '%s' "$prompt" > "$out/prompt.txt"
 
-live=() # a story is 64 steps: to be watched on a terminal, not to be read in a file
-[ ! -t 2 ] || live=(--diffusion-visual)
+title "The prompt"
+[ $# -gt 0 ] || say "The first of the 500 held-out questions in $data, with its ten passages:"
+printf '%s\n' "$prompt" | fold -s -w 80 | sed 's/ *$//'
 
-head "The prompt"
-printf '%s\n' "$prompt"
-
-head "1. buoy-mdm, a diffusion model, answers"
-echo "All 16 positions begin as masks (░ or _). Each step writes the one it is surest of; ∎ marks the end of the text."
-"$bin/llama-diffusion-cli" -m buoy-mdm -p "$prompt" -n 16 --temp 0 --no-perf --diffusion-visual --attn-dump "$out/mdm.npz" --force
-
-head "2. buoy-arm, its autoregressive twin, answers"
-echo "Same size, same corpus, but it writes from left to right and sees only what stands before."
-"$bin/llama-diffusion-cli" -m buoy-arm -p "$prompt" -n 16 --temp 0 --no-perf --attn-dump "$out/arm.npz" --force
-
-head "3. buoy-mdm tells a story"
-"$bin/llama-diffusion-cli" -m buoy-mdm -p "Tell a story about Mira and a fox." -n 64 --temp 0 --no-perf ${live[@]+"${live[@]}"}
-
-head "4. Where did they look while they answered?"
-echo "A model computes each token by looking at others; attention says how much at which. Many models rest it on the very first"
-echo "token, although that one says nothing: a sink. This is the first token's share, by layer (of 100 tokens an even share is 1 %):"
+title "1. Both models answer"
+say "buoy-mdm, a diffusion model, starts from 64 masks and fills in, at each step, the position it is most confident about. buoy-arm, its autoregressive twin, has the same size and tokenizer, but writes from left to right and sees only the tokens before it."
+# answer MODEL NAME [FLAG…]: runs it and keeps what it says
+answer() {
+    local model="$1" name="$2"
+    shift 2
+    "$bin/llama-diffusion-cli" -m "$model" -f "$out/prompt.txt" -n 64 --temp 0 --no-perf --attn-dump "$out/$name.npz" \
+        --force "$@" > "$out/$name.txt" 2> "$out/$name.err" || { cat "$out/$name.err" >&2; exit 1; }
+}
+answer buoy-mdm mdm --diffusion-block-length 64
+answer buoy-arm arm
 echo
-"$bin/llama-attention" absorption --rule bos "$out/mdm.npz" "$out/arm.npz"
+right=0
+for name in mdm arm; do
+    text="$(tr '\n' ' ' < "$out/$name.txt" | sed 's/ *$//')"
+    say "buoy-$name: $text"
+    case "$(lower "$text")" in *"$(lower "$gold")"*) right=$((right + 1)) ;; esac
+done
+if [ -n "$gold" ]; then
+    echo
+    say "→ The right answer is \"$gold\": $right of 2 models say it."
+fi
 
-head "5. Which other tokens stand out?"
-echo "Anchors are tokens that receive far more attention than the rest. This is what all anchors receive together:"
+title "2. What do they attend to, step by step?"
+say "Attention weights say how much each token draws on every other one. An anchor is a position that receives far more than the rest: more than 3 standard deviations above the mean (z > 3), here in the mean of all layers. Each row is a run of steps with the same anchors."
 echo
-"$bin/llama-attention" absorption --rule std "$out/mdm.npz" "$out/arm.npz" --svg "$out/absorption.svg" --png "$out/absorption.png"
+"$bin/llama-attention" temporal "$out/mdm.npz" "$out/arm.npz" --svg "$out/temporal.svg" | tee "$out/temporal.txt"
 
-head "6. Do the diffusion model's anchors move from step to step?"
-echo "In large diffusion models they are reported to float. Look at the last column; overlap 1 means: the same anchors as in the step before."
+title "3. Is the first token an attention sink?"
+say "Many models park attention on the first token even though it carries no meaning. An even share is what every position would get if all were alike. (A left-to-right model's first tokens get more in any case: more rows can see them.)"
 echo
-"$bin/llama-attention" floating "$out/mdm.npz"
-"$bin/llama-attention" temporal "$out/mdm.npz" --svg "$out/temporal.svg" --png "$out/temporal.png" > "$out/temporal.txt"
-"$bin/llama-attention" report "$out/mdm.npz" "$out/arm.npz" -o "$out/report.html" --force > /dev/null
+"$bin/llama-attention" absorption --rule bos "$out/mdm.npz" "$out/arm.npz" > "$out/absorption.txt"
+sed '1,/^$/d' "$out/absorption.txt" # the overall means are in the last lines
 
-head "To go on"
+title "4. Does a model still need the passage when it writes?"
+say "The first 40 held-out questions, five passages each, asked twice: as they are, and with an edit, gold-unseen: the positions that write the answer can't attend to the passage that holds it. All others still can."
+echo
+rm -f "$out/results.jsonl"
+"$bin/llama-diffusion-eval" qa -m buoy-mdm,buoy-arm -d "$data" --template models/qa-template.txt -n 8 --limit 40 \
+    --no-closed-book --attn-edit gold-unseen -o "$out/results.jsonl" > "$out/results.txt" 2> "$out/results.err" ||
+    { cat "$out/results.err" >&2; exit 1; }
+sed '/^$/q' "$out/results.txt"               # the scores
+sed -n '/^→/,$p' "$out/results.txt"          # what the edit changed
+
+title "5. Look for yourself"
+"$bin/llama-attention" report "$out/mdm.npz" "$out/arm.npz" -o "$out/report.html" --max-size 40M --force > /dev/null
 cat <<END
-$out/report.html     open it in a browser: both answers, and where each token looked
-$out/temporal.svg    attention by position and step, a picture
-$out/absorption.svg  the table of 5 as a picture
-$out/mdm.npz         the recording, numpy.load opens it
-models/README.md           what these two models show, and what they are too small to show
-docs/metrics.md            what the numbers mean
-Your own model: $bin/llama-diffusion-cli -m model.gguf -p "…" --attn-dump run.npz
+A page of both runs, to explore token by token:
+  $PWD/$out/report.html
+
+Next steps
+  $bin/llama-diffusion-cli -p "Tell a story about Mira and a fox." -n 64 \\
+      --diffusion-block-length 64 --diffusion-visual
+  models/README.md   what these two models show, and what they are too small for
+  docs/metrics.md    what the numbers mean
 END
+
+# Only where somebody sits in front of it.
+open=""
+for program in xdg-open open; do
+    [ -n "$open" ] || ! command -v "$program" > /dev/null || open="$program"
+done
+if [ $terminal = yes ] && [ -z "${CI:-}" ] && [ -n "$open" ]; then
+    printf '\nOpen the page in a browser? [y/N] '
+    read -r reply || reply=n
+    case "$reply" in [yY]*) "$open" "$out/report.html" > /dev/null 2>&1 || true ;; esac
+fi

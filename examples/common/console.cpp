@@ -23,8 +23,10 @@ std::string conclusions_text(const std::vector<std::string> & conclusions, size_
     std::string out;
     for (const std::string & sentence : conclusions) {
         out += out.empty() ? "\n" : "";
-        for (const std::string & line : buoy::analysis::wrap_words(sentence, width)) {
-            out += line + "\n";
+        const char * before = "→ ";
+        for (const std::string & line : buoy::analysis::wrap_words(sentence, width - 2)) {
+            out += before + line + "\n";
+            before = "  ";
         }
     }
     return out;

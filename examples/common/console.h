@@ -14,7 +14,7 @@ void print_text(const std::string & text);
 // How wide text on standard output may be: as the terminal, 80 where it is none.
 size_t output_width();
 
-// What follows tables: an empty line, then each sentence as lines of that width.
+// What follows tables: an empty line, then each sentence behind an arrow, in lines of that width.
 std::string conclusions_text(const std::vector<std::string> & conclusions, size_t width);
 
 // Messages: warnings and what the user asked for on stderr, everything in the log file. The library's settings become flags.

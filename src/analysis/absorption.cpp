@@ -7,11 +7,16 @@ namespace buoy::analysis {
 
 namespace {
 
-const Metric metric = {"absorption",
-                       {{"absorption", "absorption %", 1}, {"with_anchors", "with anchors", 1, true}},
-                       {{"absorption", "mean absorption %", 1},
-                        {"absorption_max", "largest %", 1},
-                        {"with_anchors", "layers with anchors", 1, true}}};
+const Metric metric = {
+    "absorption",
+    {{"absorption", "absorption %", 1}, {"even_share", "even share %", 1}, {"with_anchors", "with anchors", 1, true}},
+    {{"absorption", "mean absorption %", 1},
+     {"absorption_max", "largest %", 1},
+     {"even_share", "even share %", 1},
+     {"with_anchors", "layers with anchors", 1, true}}};
+
+enum Number : size_t { absorbed, even, with_anchors, n_numbers };
+enum Overall : size_t { absorbed_mean, absorbed_most, even_mean, with_mean };
 
 AnchorRule asked_rule(const StudyParams & params) { return params.rule.value_or(AnchorRule{}); }
 
@@ -21,13 +26,15 @@ Measured measure(const Recording & recording, const StudyParams & params, Table 
     out.layers = choose_layers(recording, params.layers);
     const std::vector<Received> received =
         received_of_rows(recording, out.layers, latest_rows(recording, params.step), metric.name);
-    out.by_layer.resize(2);
+    out.by_layer.resize(n_numbers);
     out.anchors_from.resize(out.layers.size());
     out.detail["rule"] = rule.text();
     for (size_t l = 0; l < out.layers.size(); l++) {
         const Anchors found = find_anchors(received[l], rule);
-        out.by_layer[0].push_back(100 * share_of(received[l], found.positions));
-        out.by_layer[1].push_back(found.from_rule() ? 1 : 0);
+        out.by_layer[absorbed].push_back(100 * share_of(received[l], found.positions));
+        out.by_layer[even].push_back(100.0 * static_cast<double>(found.positions.size()) /
+                                     static_cast<double>(received[l].size()));
+        out.by_layer[with_anchors].push_back(found.from_rule() ? 1 : 0);
         out.detail["anchors"].push_back(found.positions);
         add_source(out.anchors_from[l], found);
         anchors.rows.push_back({int64_t{out.layers[l]}, anchors_cell(recording, found)});
@@ -36,13 +43,14 @@ Measured measure(const Recording & recording, const StudyParams & params, Table 
     for (double value : out.by_layer[0]) {
         most = value > most ? value : most;
     }
-    out.overall = {mean_of(out.by_layer[0]), most, mean_of(out.by_layer[1])};
+    out.overall = {mean_of(out.by_layer[absorbed]), most, mean_of(out.by_layer[even]),
+                   mean_of(out.by_layer[with_anchors])};
     return out;
 }
 
-// "buoy-arm: the first position receives 3.7 % of the attention (mean of 4 layers), at most 4.7 %, in layer 1."
+// "buoy-arm: the first position receives 3.7 % of the attention (an even share: 0.9 %), mean of all layers; …"
 std::string conclusion(const Group & group, const AnchorRule & rule) {
-    const double with = mean_of(group.overall(2));
+    const double with = mean_of(group.overall(with_mean));
     if (rule.has_threshold() && !(with > 0)) {
         return group.model + ": no layer has an anchor by rule " + rule.text() + ".";
     }
@@ -53,9 +61,10 @@ std::string conclusion(const Group & group, const AnchorRule & rule) {
     const std::string where = rule.has_threshold()
                                   ? percent_text(with, 0) + " of layers have anchors; they receive "
                                   : concat(anchors_text(rule), rule.k > 1 ? " receive " : " receives ");
-    return concat(group.model, ": ", where, number_text(mean_of(group.overall(0)), 1),
-                  " % of the attention, mean of all layers", recordings_text(group), "; most in layer ",
-                  group.layers[most], ", ", number_text(group.layer_spread(0, group.layers[most]).mean, 1), " %.");
+    return concat(group.model, ": ", where, number_text(mean_of(group.overall(absorbed_mean)), 1),
+                  " % of the attention (an even share: ", number_text(mean_of(group.overall(even_mean)), 1),
+                  " %), mean of all layers", recordings_text(group), "; most in layer ", group.layers[most], ", ",
+                  number_text(group.layer_spread(0, group.layers[most]).mean, 1), " %.");
 }
 
 } // namespace

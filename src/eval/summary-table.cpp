@@ -53,25 +53,25 @@ void add_cells(std::vector<Cell> & row, const QaMean & mean) {
 
 std::vector<Table> summary_tables(const QaSummary & summary) {
     const auto any      = [&](auto holds) { return std::any_of(summary.cells.begin(), summary.cells.end(), holds); };
+    const bool gain     = any([](const QaCell & cell) { return cell.gain_acc.n > 0; });
     const bool misled   = any([](const QaCell & cell) { return cell.misled.n > 0; });
     const bool cut      = any([](const QaCell & cell) { return cell.n_cut > 0; });
     const bool too_long = any([](const QaCell & cell) { return cell.n_too_long > 0; });
     Table      scores;
     scores.title   = summary.dataset + ", % [95 % interval]";
-    scores.columns = {{"model"}, {"condition"}, {"n"}, {"Acc"}, {"F1"}, {"EM"}, {"Acc over closed book"}};
-    for (const auto & [wanted, name] : {std::make_pair(misled, "misled"), {cut, "cut"}, {too_long, "too long"}}) {
+    scores.columns = {{"model"}, {"condition"}, {"n"}, {"Acc"}, {"F1"}, {"EM"}};
+    for (const auto & [wanted, name] :
+         {std::make_pair(gain, "Acc over closed book"), {misled, "misled"}, {cut, "cut"}, {too_long, "too long"}}) {
         if (wanted) {
             scores.columns.push_back({name});
         }
     }
     for (const QaCell & cell : summary.cells) {
-        std::vector<Cell> row = {cell.model,
-                                 cell.condition,
-                                 count(cell.n),
-                                 percent(cell.acc),
-                                 percent(cell.f1),
-                                 percent(cell.em),
-                                 percent(cell.gain_acc, true)};
+        std::vector<Cell> row = {cell.model,        cell.condition,   count(cell.n),
+                                 percent(cell.acc), percent(cell.f1), percent(cell.em)};
+        if (gain) {
+            row.emplace_back(percent(cell.gain_acc, true));
+        }
         if (misled) {
             row.emplace_back(percent(cell.misled));
         }

@@ -113,16 +113,18 @@ def absorption(run, rule=None, step=None):
     rule = rule or "std:3"
     if rule == "auto":
         rule = "bos" if run.causal else "code"
-    out = {"by_layer": {"absorption": [], "with_anchors": []}, "anchors": [], "anchors_from": [], "rule": rule}
+    out = {"by_layer": {"absorption": [], "even_share": [], "with_anchors": []}, "anchors": [], "anchors_from": [], "rule": rule}
     for l in run.layers:
         A = run.received(l, step)
         S = anchors(A, rule)
         out["anchors"].append(sorted(S))
         out["anchors_from"].append(source(A, rule))
+        out["by_layer"]["even_share"].append(100 * len(S) / len(A))
         out["by_layer"]["with_anchors"].append(float(source(A, rule) == "rule"))
         out["by_layer"]["absorption"].append(100 * A[sorted(S)].sum() / A.sum())
     v = out["by_layer"]["absorption"]
     out["overall"] = {"absorption": np.mean(v), "absorption_max": np.max(v),
+                      "even_share": np.mean(out["by_layer"]["even_share"]),
                       "with_anchors": np.mean(out["by_layer"]["with_anchors"])}
     return out
 
