@@ -60,9 +60,9 @@ std::string figures_html(const std::vector<MetricFigure> & figures) {
             missing += "<li><b>" + one.name + "</b>: " + figure::xml_escape(one.reason) + "</li>\n";
         }
     }
-    return out + (missing.empty()
-                      ? ""
-                      : "<div class=\"missing\"><p>Not from these recordings:</p>\n<ul>\n" + missing + "</ul></div>\n");
+    return out + (missing.empty() ? ""
+                                  : "<div class=\"missing\"><p>Not available for these recordings:</p>\n<ul>\n" +
+                                        missing + "</ul></div>\n");
 }
 
 // Replaces {{name}} in the template; what is put in is not looked at again.

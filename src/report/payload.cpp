@@ -47,19 +47,19 @@ std::vector<std::string> what_was_reduced(const PageShape & shape, const PagePla
         return out;
     }
     if (shape.n_heads > 1 && !plan.heads) {
-        out.push_back("The mean of " + count_text(shape.n_heads, "head") + " is here instead of each of them.");
+        out.push_back("Heads are averaged: the mean over " + count_text(shape.n_heads, "head") + ".");
     }
     if (plan.steps.size() < shape.steps.size()) {
-        out.push_back("Attention of " + count_text(plan.steps.size(), "step") + " out of " +
-                      std::to_string(shape.steps.size()) + " is here; the text has all of them.");
+        out.push_back("Attention is shown for " + count_text(plan.steps.size(), "step") + " out of " +
+                      std::to_string(shape.steps.size()) + "; the text has every step.");
     }
     if (plan.layers.size() < shape.layers.size()) {
-        out.push_back(count_text(plan.layers.size(), "layer") + " out of " + std::to_string(shape.layers.size()) +
-                      (plan.layers.size() == 1 ? " is here." : " are here."));
+        out.push_back("Attention is shown for " + count_text(plan.layers.size(), "layer") + " out of " +
+                      std::to_string(shape.layers.size()) + ".");
     }
     if (plan.pool > 1) {
         out.push_back("Every " + std::to_string(plan.pool) +
-                      " neighbouring positions are one: the mean of their rows, the sum of their columns.");
+                      " neighbouring positions are pooled: the mean of their rows, the sum of their columns.");
     }
     return out;
 }

@@ -68,7 +68,7 @@ whole = 24 * 10 * 4 * 64 * 68 * 4 // 3
 limit = whole // 3
 notes = make(program, path("big.html"), source, flags=["--max-size", str(limit)])
 page = Page(path("big.html"))
-assert len(page.matrices[0]) <= limit and "mean of 4 heads" in notes, notes
+assert len(page.matrices[0]) <= limit and "mean over 4 heads" in notes, notes
 assert page.runs[0]["layers"] == rec.layers and len(page.runs[0]["steps"]) == 24
 values, slack = page.matrix(0, 7, 3)
 near(values, slack, rec.attn(7, 3).mean(0)[None])

@@ -1,4 +1,4 @@
-// Where the selected token looks and who looks at it, as ranked lists.
+// What the selected token attends to and what attends to it, as ranked lists.
 
 const LIST_LENGTH = 10;
 
@@ -15,9 +15,9 @@ class Details {
     const {selected, step} = state;
     if (selected === null) {
       this.title.textContent = view ? "Received attention" : "Tokens";
-      this.facts.textContent = view ? "Select a token to see where it looks and who looks at it." : "Select a token to see when it was written.";
+      this.facts.textContent = view ? "Select a token to see what it attends to and what attends to it." : "Select a token to see when it was written.";
       this.lists.replaceChildren(...(view && view.kind !== "regions"
-        ? [this.list("Receive most", ranked(viewReceived(view), LIST_LENGTH), this.tokenEntry(run, step))] : []));
+        ? [this.list("Receive the most", ranked(viewReceived(view), LIST_LENGTH), this.tokenEntry(run, step))] : []));
       return;
     }
     const facts = tokenFacts(run, step, selected);
@@ -31,26 +31,26 @@ class Details {
     if (view.kind === "received") {
       const column = viewColumn(view, group);
       return [
-        this.note("Looks at", "Not in this recording: it was reduced to what each key received."),
-        this.list("Receives, by head", ranked(column, LIST_LENGTH), (i) => ({number: "", text: headName(run, view.heads[i])})),
+        this.note("Attends to", "Not recorded: this recording keeps only the attention that each token received."),
+        this.list("Attention received, by head", ranked(column, LIST_LENGTH), (i) => ({number: "", text: headName(run, view.heads[i])})),
       ];
     }
     if (view.kind === "regions") {
       const mine = run.regions.findIndex((r) => inRegion(r, selected));
-      if (mine < 0) return [this.note("Regions", "This token belongs to no region.")];
+      if (mine < 0) return [this.note("Regions", "This token is not in any region.")];
       const entry = (i) => ({number: "", text: run.regions[i].name});
       return [
-        this.list(`Region ${run.regions[mine].name} looks at`, ranked(viewRow(view, mine), LIST_LENGTH), entry),
-        this.list("Is looked at by, of what they give", ranked(viewColumn(view, mine), LIST_LENGTH), entry),
+        this.list(`Region ${run.regions[mine].name} attends to`, ranked(viewRow(view, mine), LIST_LENGTH), entry),
+        this.list("Attended by (share of their attention)", ranked(viewColumn(view, mine), LIST_LENGTH), entry),
       ];
     }
     const entry = this.tokenEntry(run, step);
-    const when = view.known[group] && !view.fresh.has(group) ? " (row of an earlier step)" : "";
+    const when = view.known[group] && !view.fresh.has(group) ? " (row from an earlier step)" : "";
     return [
       view.known[group]
-        ? this.list(`Looks at${when}`, ranked(viewRow(view, group), LIST_LENGTH), entry)
-        : this.note("Looks at", "This position was no query up to this step."),
-      this.list("Is looked at by", ranked(viewColumn(view, group), LIST_LENGTH), entry),
+        ? this.list(`Attends to${when}`, ranked(viewRow(view, group), LIST_LENGTH), entry)
+        : this.note("Attends to", "This position has not been a query up to this step."),
+      this.list("Attended by", ranked(viewColumn(view, group), LIST_LENGTH), entry),
     ];
   }
 
@@ -74,12 +74,12 @@ class Details {
       return el("li", {}, position === undefined ? el("span", {class: "entry"}, ...parts)
         : el("button", {type: "button", class: "entry", onclick: () => this.onselect(position)}, ...parts));
     });
-    return el("div", {class: "list"}, el("h4", {}, title), items.length ? el("ol", {}, ...items) : el("p", {class: "muted"}, "Nothing."));
+    return el("div", {class: "list"}, el("h4", {}, title), items.length ? el("ol", {}, ...items) : el("p", {class: "muted"}, "None."));
   }
 }
 
 function headName(run, head) {
-  return run.heads ? `head ${run.heads[head]}` : run.n_heads > 1 ? `mean of ${run.n_heads} heads` : "mean of heads";
+  return run.heads ? `head ${run.heads[head]}` : run.n_heads > 1 ? `mean over ${run.n_heads} heads` : "mean over heads";
 }
 
 function inRegion(region, position) {

@@ -18,6 +18,8 @@ function start() {
     setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
   });
 
+  for (const event of ["scroll", "keydown", "blur", "resize"]) window.addEventListener(event, () => tooltip.hide(), {capture: true, passive: true});
+
   const link = document.getElementById("link");
   const changed = (pane, changes) => {
     if (link.checked) for (const other of panes) if (other !== pane) other.follow(pane, changes);
@@ -31,7 +33,7 @@ function start() {
   room.classList.toggle("two", panes.length === 2);
   document.getElementById("link-label").hidden = panes.length !== 2;
   room.append(...panes.map((pane) => pane.node));
-  document.getElementById("made").textContent = `Made by llama-attention ${data.version}. The page holds everything it shows.`;
+  document.getElementById("made").textContent = `Made by llama-attention ${data.version}. This page is self-contained: it loads nothing from the network.`;
 }
 
 start();

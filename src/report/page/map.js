@@ -3,6 +3,8 @@
 const LABEL_ROOM = 92;
 const LABEL_GAP = 12; // pixels from one label to the next
 
+function inside(share) { return share >= 0 && share < 1; }
+
 class HeatMap {
   constructor(colors, onselect) {
     this.colors = colors.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
@@ -17,19 +19,19 @@ class HeatMap {
     });
     this.canvas.addEventListener("wheel", (e) => this.wheel(e), {passive: false});
     const button = (text, label, act) => el("button", {type: "button", "aria-label": label, title: label, onclick: act}, text);
-    const {node: scales} = choice("Colours", `scale-${HeatMap.count = (HeatMap.count || 0) + 1}`,
+    const {node: scales} = choice("Colour scale", `scale-${HeatMap.count = (HeatMap.count || 0) + 1}`,
       [["root", "square root"], ["linear", "linear"]], "root", (v) => { this.scale = v; this.draw(); });
-    this.heading = el("h3", {}, "Map");
+    this.heading = el("h3", {}, "Attention map");
     this.legend = el("div", {class: "legend"});
     const gradient = el("div", {class: "gradient"});
     gradient.style.background = `linear-gradient(to right, ${colors.filter((_, i) => i % 15 === 0).join(",")})`;
     this.node = el("section", {class: "card map"},
       el("div", {class: "row"}, this.heading, el("div", {class: "buttons"},
-        button("+", "Zoom in", () => this.zoomBy(1.5)), button("−", "Zoom out", () => this.zoomBy(1 / 1.5)),
+        button("+", "Zoom in", () => this.zoomToSelection(1.5)), button("−", "Zoom out", () => this.zoomToSelection(1 / 1.5)),
         button("Whole map", "Show the whole map", () => this.reset()))),
       this.canvas,
       el("div", {class: "row scale"}, el("div", {class: "colorbar"}, gradient, this.legend), scales),
-      el("p", {class: "muted hint"}, "Click a cell to select its query. With the map in focus: wheel, + and − zoom, arrows move, 0 shows all."));
+      el("p", {class: "muted hint"}, "Click a cell to select its query. While the map has the focus, the wheel or + and − zoom, arrow keys pan, and 0 shows everything."));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
 
@@ -39,7 +41,7 @@ class HeatMap {
     Object.assign(this, {view, labels, state});
     this.heading.textContent = title;
     this.canvas.setAttribute("aria-label", `${title}: heat map of ${view.n} rows by ${view.K} keys, up to ${percent(view.max)}. ` +
-      "Plus and minus zoom, arrow keys move, 0 shows all. The lists of the selected token have its numbers.");
+      "Plus and minus zoom, arrow keys pan, 0 shows everything. The lists of a selected token give its numbers.");
     this.draw();
   }
 
@@ -193,6 +195,16 @@ class HeatMap {
     this.draw();
   }
 
+  // The selected token stays where it is; one that is out of sight comes to the middle.
+  zoomToSelection(factor) {
+    const g = this.geometry();
+    const share = (index, first, count) => (index === null || index === undefined ? 0.5 : (index + 0.5 - first) / count);
+    if (!inside(share(this.labels.selectedColumn, this.x, g.columns))) this.x = this.labels.selectedColumn + 0.5 - g.columns / 2;
+    if (!inside(share(this.labels.selectedRow, this.y, g.rows))) this.y = this.labels.selectedRow + 0.5 - g.rows / 2;
+    this.clamp(g);
+    this.zoomBy(factor, share(this.labels.selectedColumn, this.x, g.columns), share(this.labels.selectedRow, this.y, g.rows));
+  }
+
   reset() {
     [this.zoom, this.x, this.y] = [1, 0, 0];
     this.draw();
@@ -201,7 +213,7 @@ class HeatMap {
   key(event) {
     const step = this.geometry().columns / 8;
     const acts = {
-      "+": () => this.zoomBy(1.5), "=": () => this.zoomBy(1.5), "-": () => this.zoomBy(1 / 1.5), 0: () => this.reset(), Home: () => this.reset(),
+      "+": () => this.zoomToSelection(1.5), "=": () => this.zoomToSelection(1.5), "-": () => this.zoomToSelection(1 / 1.5), 0: () => this.reset(), Home: () => this.reset(),
       ArrowLeft: () => { this.x -= step; }, ArrowRight: () => { this.x += step; },
       ArrowUp: () => { this.y -= step; }, ArrowDown: () => { this.y += step; },
     };
@@ -236,7 +248,7 @@ class HeatMap {
       return;
     }
     const cell = this.cellAt(event);
-    if (!cell) {
+    if (!cell || event.pointerType === "touch") {
       tooltip.hide();
       return;
     }

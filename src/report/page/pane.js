@@ -17,8 +17,8 @@ class Pane {
       select((run.reduce === "received" ? cell.column : cell.row) * run.pool);
     });
     this.regions = new Regions((positions) => this.text.mark(positions));
-    this.tints = choice("Tint of the text", `tint-${index}`,
-      [["received", "received"], ["row", "looks at"], ["column", "is looked at by"]], "received", (tint) => this.set({tint}));
+    this.tints = choice("Colour by", `tint-${index}`,
+      [["received", "received"], ["row", "attends to"], ["column", "attended by"]], "received", (tint) => this.set({tint}));
     this.node = el("section", {class: "pane", "aria-label": run.label},
       el("div", {class: "head"}, ...paneHeader(run)),
       this.controls(index),
@@ -26,7 +26,7 @@ class Pane {
         el("div", {class: "left"},
           el("section", {class: "card written"}, el("div", {class: "row"}, el("h3", {}, "Text"), ...(run.steps.length ? [this.tints.node] : [])), this.text.node, this.keyLine()),
           this.details.node),
-        el("div", {class: "right"}, run.steps.length ? this.map.node : el("section", {class: "card map"}, el("h3", {}, "Map"),
+        el("div", {class: "right"}, run.steps.length ? this.map.node : el("section", {class: "card map"}, el("h3", {}, "Attention map"),
           el("p", {class: "muted"}, "The recording has no attention patterns.")),
         ...(run.regions.length ? [this.regions.node] : []))));
     this.refresh();
@@ -35,7 +35,7 @@ class Pane {
   rowTint() { return ["none", "heads"].includes(this.run.reduce) ? "row" : "received"; }
 
   keyLine() {
-    const sample = (kind, text) => el("span", {class: "sample"}, el("span", {class: `token ${kind}`}, "token"), text);
+    const sample = (kind, text) => el("span", {class: "sample"}, el("span", {class: `token ${kind}`}, kind === "mask" ? "" : "token"), text);
     return el("p", {class: "muted key", "aria-hidden": "true"}, sample("fresh", "written in this step"), sample("mask", "mask"),
       sample("strong", "more attention"), sample("selected", "selected"));
   }
@@ -47,7 +47,7 @@ class Pane {
     this.stepText = el("output", {for: `step-${index}`, class: "steptext"});
     this.playButton = el("button", {type: "button", class: "play", onclick: () => this.play(!this.timer)}, "Play");
     this.playButton.disabled = run.S < 2;
-    const mean = (n, what) => (n > 1 ? [["mean", `mean of ${n} ${what}`]] : []);
+    const mean = (n, what) => (n > 1 ? [["mean", `mean over ${n} ${what}`]] : []);
     this.layerPicker = picker("Layer", [...mean(run.layers.length, "layers"), ...run.layers.map((l, i) => [i, String(l)])],
       (layer) => this.set({layer}));
     const heads = run.heads ? [...mean(run.nHeads, "heads"), ...run.heads.map((h, i) => [i, String(h)])] : [[0, headName(run, 0)]];
@@ -99,6 +99,7 @@ class Pane {
 
   refresh() {
     const {run, state} = this;
+    tooltip.hide();
     const view = this.viewNow();
     this.slider.value = String(state.step);
     this.layerPicker.select.value = String(state.layer);
@@ -132,7 +133,7 @@ class Pane {
     else if (view && state.tint === "row" && group !== null) values = viewRow(view, group);
     else if (view && state.tint === "column" && group !== null) values = viewColumn(view, group);
     else if (view) values = viewReceived(view);
-    this.text.legend = {row: "the selected token looks here", column: "looks at the selected token"}[values && state.tint] ?? "receives";
+    this.text.legend = {row: "attention from the selected token", column: "attention to the selected token"}[values && state.tint] ?? "attention received";
     this.text.tint(values, state.selected);
   }
 
@@ -155,8 +156,8 @@ class Pane {
 
   mapTitle(view) {
     const {run, state} = this;
-    const layer = state.layer === "mean" ? `mean of ${run.layers.length} layers` : `layer ${run.layers[state.layer]}`;
-    const head = state.head === "mean" ? (view.kind === "received" ? "all heads" : `mean of ${run.nHeads} heads`) : headName(run, state.head);
+    const layer = state.layer === "mean" ? `mean over ${run.layers.length} layers` : `layer ${run.layers[state.layer]}`;
+    const head = state.head === "mean" ? (view.kind === "received" ? "all heads" : `mean over ${run.nHeads} heads`) : headName(run, state.head);
     return `Step ${view.step}, ${layer}${view.kind === "regions" ? "" : `, ${head}`}`;
   }
 }

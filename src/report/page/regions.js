@@ -1,4 +1,4 @@
-// How much the regions of the sequence look at each other, and where they are in the text.
+// How much the regions of the sequence attend to each other, and where they are in the text.
 
 // Shares of what each region's rows give away: [R][R], of whole positions.
 function regionFlow(run, view) {
@@ -24,7 +24,7 @@ class Regions {
     this.onmark = onmark;
     this.body = el("div", {class: "scroll"});
     this.node = el("section", {class: "card regions"}, el("h3", {}, "Regions"), this.body,
-      el("p", {class: "muted hint"}, "Rows look at columns: shares of a mean row. Regions may overlap. Point at a name to see it in the text."));
+      el("p", {class: "muted hint"}, "Each row divides a region's attention among the columns, as a mean over its positions. Regions may overlap. Point at a name to highlight it in the text."));
   }
 
   update(run, view) {

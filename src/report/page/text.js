@@ -1,4 +1,11 @@
-// The text as it was written, step by step. A position has the width of its last token from the beginning, so nothing moves.
+// The text as it was written, step by step. A mask is as wide as any other: what will stand there is not known yet.
+
+// What stands between two tokens: a line may break there, must, or, inside a word, can't.
+function gapText(before, after) {
+  const newlines = before.match(/\n+$/);
+  if (newlines) return newlines[0];
+  return /\p{L}$/u.test(before) && /^\p{L}/u.test(after) && /^[\p{sc=Latin}\p{sc=Cyrillic}\p{sc=Greek}]/u.test(after) ? "\u2060" : "";
+}
 
 class TextPanel {
   constructor(run, id, onselect) {
@@ -10,10 +17,12 @@ class TextPanel {
     }));
     this.node = el("div", {
       class: "text", role: "listbox", tabindex: "0",
-      "aria-label": "Text. Arrow keys move between tokens, Enter selects one, Escape selects none.",
+      "aria-label": "Text. Arrow keys move between tokens, Enter selects one, Escape clears the selection.",
       onkeydown: (e) => this.key(e), onclick: (e) => this.click(e),
-      onmousemove: (e) => this.hover(e), onmouseleave: () => tooltip.hide(),
-    }, ...this.tokens);
+      onpointermove: (e) => this.hover(e), onpointerleave: () => tooltip.hide(),
+    });
+    this.gaps = run.pieces.map(() => document.createTextNode(""));
+    this.tokens.forEach((token, j) => this.node.append(token, this.gaps[j]));
     this.shown = new Array(run.T);
   }
 
@@ -29,12 +38,22 @@ class TextPanel {
       if (this.shown[j] === look) continue;
       this.shown[j] = look;
       const node = this.tokens[j];
-      const piece = kind === "future" || kind === "mask" ? run.pieces[j] : run.pieceAt(ids, j);
-      node.textContent = piece === "" ? "∅" : piece.replace(/\n/g, "↵\n");
+      const piece = kind === "mask" ? "" : kind === "future" ? run.pieces[j] : run.pieceAt(ids, j);
+      node.textContent = kind !== "mask" && piece === "" ? "∅" : piece.replace(/\n/g, "↵");
       node.className = `token ${j < run.n_prompt ? "given" : ""} ${kind} ${fresh}`;
       const spoken = kind === "mask" ? "mask" : piece.trim() === "" ? "white space" : piece.trim();
       node.setAttribute("aria-label", fresh ? `${spoken}, written in this step` : spoken);
       node.setAttribute("aria-hidden", String(kind === "future"));
+    }
+    this.updateGaps(ids);
+  }
+
+  updateGaps(ids) {
+    const {run} = this;
+    const piece = (j) => (ids[j] < 0 ? run.pieces[j] : ids[j] === run.mask_id ? "" : run.pieceAt(ids, j));
+    for (let j = 0; j < run.T; j++) {
+      const gap = j + 1 < run.T ? gapText(piece(j), piece(j + 1)) : "";
+      if (this.gaps[j].data !== gap) this.gaps[j].data = gap;
     }
   }
 
@@ -109,7 +128,7 @@ class TextPanel {
 
   hover(event) {
     const position = this.positionOf(event);
-    if (position < 0) return tooltip.hide();
+    if (position < 0 || event.pointerType === "touch") return tooltip.hide();
     const lines = tokenFacts(this.run, this.state.step, position);
     if (this.values) lines.push(`${this.legend}: ${percent(this.values[Math.floor(position / this.run.pool)])}`);
     return tooltip.show(lines, event.clientX, event.clientY);
@@ -119,9 +138,9 @@ class TextPanel {
 // What is known of a position at a step, a line each.
 function tokenFacts(run, step, position) {
   const ids = run.tokensAfter(step);
-  const lines = [`position ${position}: ${visible(run.pieceAt(ids, position) ?? "not yet there")}`];
+  const lines = [`position ${position}: ${visible(run.pieceAt(ids, position) ?? "not generated yet")}`];
   const when = run.unmask[position];
-  lines.push(when >= 0 ? `written in step ${when}` : when === -1 ? "given" : "never written");
+  lines.push(when >= 0 ? `written in step ${when}` : when === -1 ? "part of the prompt" : "never written");
   if (when >= 0) {
     const then = run.confidenceAt(when, position);
     if (then !== undefined && !Number.isNaN(then)) lines.push(`confidence when written ${percent(then)}`);

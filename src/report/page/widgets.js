@@ -38,6 +38,7 @@ function choice(label, name, options, chosen, onchange) {
   };
 }
 
+// Says what is under the pointer, until that may have changed.
 const tooltip = {
   show(lines, x, y) {
     const node = document.getElementById("tooltip");
