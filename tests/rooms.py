@@ -16,7 +16,7 @@ PUBLIC = {
     "files": "io",
     "infill": "text", "text-stream": "text", "vocab": "text",
     "context": "kernel", "model": "kernel",  # a kernel fills RowSummary
-    "bundled": "model", "device": "model",
+    "bundled": "model", "device": "model", "weight-type": "model",
     "random-model": "arch",
     "algorithm": "decode", "frequency-table": "decode", "generate": "decode", "generation-json": "decode", "names": "decode",
     "session": "decode", "step-count": "decode",

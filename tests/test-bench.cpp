@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 using namespace buoy;
@@ -46,6 +47,17 @@ std::vector<std::string> lines_of(const std::string & text) {
         lines.push_back(line);
     }
     return lines;
+}
+
+// Of a line of a Markdown table.
+std::vector<std::string> cells_of(const std::string & line) {
+    std::vector<std::string> cells;
+    std::istringstream       in(line.substr(1));
+    for (std::string cell; std::getline(in, cell, '|');) {
+        const size_t first = cell.find_first_not_of(' ');
+        cells.push_back(first == std::string::npos ? "" : cell.substr(first, cell.find_last_not_of(' ') + 1 - first));
+    }
+    return cells;
 }
 
 } // namespace
@@ -114,7 +126,19 @@ TEST_CASE("bench: a Markdown table has the model, what varies and what was measu
     CHECK(has("forwards"));
     CHECK(has("peak MiB"));
     CHECK_FALSE(has("type_v"));
-    CHECK_FALSE(has("steps"));
+    CHECK_FALSE(has("temp"));
+    for (const char * column : {"weights MiB", "threads", "kernels", "cache", "prompt", "gen", "steps", "block"}) {
+        CHECK_MESSAGE(has(column), column); // what was run is said where it is the same for all rows, too
+    }
+    const std::vector<std::string> head = cells_of(rows[0]), first = cells_of(rows[2]);
+    REQUIRE(head.size() == first.size());
+    CHECK(head[1] == "type");
+    CHECK(first[1] == "f32");
+    for (const auto & [column, value] :
+         std::map<std::string, std::string>{{"prompt", "4"}, {"gen", "16"}, {"steps", "8"}, {"threads", "1"}}) {
+        const auto at = std::find(head.begin(), head.end(), column) - head.begin();
+        CHECK(first[static_cast<size_t>(at)] == value);
+    }
     CHECK(rows[1].find("---:") != std::string::npos);
     CHECK(rows[2].find("random.gguf") != std::string::npos);
     CHECK(rows[2].find("±") != std::string::npos);
@@ -169,6 +193,7 @@ TEST_CASE("bench: a random model is written once, and replaced only by force") {
     const ProgramResult run = bench(with({"-m", path, "-r", "1", "-o", "jsonl"}, short_run));
     REQUIRE_MESSAGE(run.code == 0, run.err);
     CHECK(json::parse(run.out).at("arch") == "dream");
+    CHECK(json::parse(run.out).at("type") == "q8_0");
     CHECK_FALSE(Vocab::load(path).has_chat_template());
 }
 

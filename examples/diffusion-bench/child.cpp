@@ -16,8 +16,9 @@
 #include <sys/prctl.h>
 #endif
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, arch, load_ms, samples_ms, n_tokens, n_forward, forward_ms, attn_ratio,
-                                   attn_bytes, summary_ms, weight_bytes, kv_bytes, compute_bytes, peak_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, arch, type, load_ms, samples_ms, n_tokens, n_forward, forward_ms,
+                                   attn_ratio, attn_bytes, summary_ms, weight_bytes, kv_bytes, compute_bytes,
+                                   peak_bytes)
 
 namespace {
 

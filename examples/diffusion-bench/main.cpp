@@ -33,9 +33,10 @@ int run(const BenchParams & params) {
 } // namespace
 
 int main(int argc, char ** argv) {
-    Program    program("llama-diffusion-bench",
-                       "Measures how fast models generate, as one table. Every list of values is swept.",
-                       Program::Interrupt::at_once);
+    Program program(
+        "llama-diffusion-bench",
+        "Measures how fast models generate and prints one table, a row for every combination of the listed values.",
+        Program::Interrupt::at_once);
     const auto params = std::make_shared<BenchParams>();
     Command &  bench  = program.add("", "measure");
     add_flags(bench.flags, *params);

@@ -1,6 +1,7 @@
 #include "measure.h"
 
 #include "buoy/device.h"
+#include "buoy/weight-type.h"
 #include "record.h"
 
 #include <algorithm>
@@ -211,10 +212,12 @@ Measurement measure(const Case & one, const MeasureParams & params) {
     model.n_threads         = one.context.n_threads;
     buoy::prepare_devices({.exact = one.context.flash == buoy::FlashAttention::off});
     buoy::add_rpc_servers(one.rpc);
-    const auto                           start   = Clock::now();
-    const std::unique_ptr<buoy::Context> context = buoy::load_context(one.model_path, model, context_params);
+    const auto                           start = Clock::now();
+    const buoy::ModelFile                file(one.model_path);
+    const std::unique_ptr<buoy::Context> context = buoy::load_context(file, model, context_params);
     out.load_ms                                  = ms_since(start);
     out.arch                                     = context->info().arch;
+    out.type                                     = buoy::weight_type(file);
     out.weight_bytes                             = context->info().n_bytes;
     if (one.forward_tokens > 0) {
         measure_pass(*context, one, params, out);

@@ -9,6 +9,7 @@
 // What one case gave. Loading is never part of a sample.
 struct Measurement {
     std::string         arch;
+    std::string         type; // of most weights in the file
     double              load_ms = 0.0;
     std::vector<double> samples_ms;       // one for each repetition: the generation, or the pass
     int64_t             n_tokens   = 0;   // written in one repetition; 0 for single passes

@@ -30,7 +30,8 @@ std::vector<std::vector<std::string>> fill_lists(const BenchParams & o, std::vec
         const Parameter & p     = parameters()[i];
         const auto        other = forward ? Parameter::Use::generation : Parameter::Use::forward;
         if (p.use == other && !lists[i].empty()) {
-            buoy::fail(flag_of(p), forward ? " is for generations, --forward times single passes" : " needs --forward");
+            buoy::fail(flag_of(p),
+                       forward ? " applies to generations, but --forward times single passes" : " needs --forward");
         }
         const std::string text = lists[i].empty() ? p.values : lists[i];
         if (p.use != other && !text.empty()) {
@@ -53,15 +54,18 @@ void add_flags(FlagTable & table, BenchParams & o) {
     add_device_flags(table, o, o.model);
     table.group("Measuring");
     table.number("-r, --repetitions", "N", o.repetitions, {1, 1000}, "repetitions of each row");
-    table.toggle("--no-warmup", o.warmup, false, "without a first pass that is not counted");
-    table.toggle("--profile", o.profile, true, "how a denoising step's time splits into passes and sampling");
-    table.toggle("--growth", o.growth, true, "--forward 512,2048,4096 --rows 32 --cache dual, with memory by part");
+    table.toggle("--no-warmup", o.warmup, false, "skip the uncounted first pass");
+    table.toggle("--profile", o.profile, true,
+                 "show how the time of a denoising step splits into the pass and sampling");
+    table.toggle("--growth", o.growth, true,
+                 "short for --forward 512,2048,4096 --rows 32 --cache dual, with memory by purpose");
     table.group("Other");
     table.text("-o, --output", "FORMAT|FILE", o.output,
                "md (default), csv, json or jsonl; with --make-model the file to write");
     table.text("--make-model", "SPEC", o.model_spec,
                "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0");
-    table.toggle("--force", o.force, true, "replace the file --make-model writes").with_setting("force");
+    table.toggle("--force", o.force, true, "replace the file that --make-model writes, if it exists")
+        .with_setting("force");
 }
 
 void settle(BenchParams & o) {
@@ -73,7 +77,7 @@ void settle(BenchParams & o) {
         const bool swept =
             std::any_of(o.lists.begin(), o.lists.end(), [](const std::string & list) { return !list.empty(); });
         if (swept || o.profile || o.growth) {
-            buoy::fail("--make-model writes a model and measures nothing: it goes with -o FILE and --force only");
+            buoy::fail("--make-model writes a model and measures nothing, so it takes only -o FILE and --force");
         }
         if (o.output.empty()) {
             buoy::fail("--make-model needs -o FILE.gguf");

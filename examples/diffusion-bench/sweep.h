@@ -37,8 +37,9 @@ struct Parameter {
     const char * help;
     Use          use;
     void (*apply)(Case & one, const std::string & value);
-    const char * env     = ""; // environment variable, read where the command line does not say
-    const char * setting = ""; // what the library calls it
+    const char * env      = "";    // environment variable, read where the command line does not say
+    const char * setting  = "";    // what the library calls it
+    bool         is_basic = false; // says what was run: in the table even where it is the same for all rows
 };
 
 const std::vector<Parameter> & parameters();

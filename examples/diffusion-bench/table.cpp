@@ -1,5 +1,6 @@
 #include "table.h"
 
+#include "buoy/table.h"
 #include "buoy/utf8.h"
 
 #include <nlohmann/json.hpp>
@@ -80,6 +81,7 @@ nlohmann::ordered_json to_json(const Case & one, const Measurement & m, bool pro
     const Stat rate                  = tokens_per_s(m);
     const Stat forward               = ms_per_forward(m);
     json["arch"]                     = m.arch;
+    json["type"]                     = m.type;
     json["tokens_per_s"]             = generation ? nlohmann::ordered_json(rate.mean) : nullptr;
     json["tokens_per_s_deviation"]   = generation ? nlohmann::ordered_json(rate.deviation) : nullptr;
     json["ms_per_forward"]           = forward.mean;
@@ -106,31 +108,35 @@ nlohmann::ordered_json to_json(const Case & one, const Measurement & m, bool pro
 }
 
 // A list is one field, its parts separated by spaces.
-std::string csv_field(const nlohmann::ordered_json & value) {
+buoy::analysis::Cell csv_cell(const nlohmann::ordered_json & value) {
+    if (value.is_number_integer()) {
+        return value.get<int64_t>();
+    }
+    if (value.is_number()) {
+        return value.get<double>();
+    }
     std::string text;
-    if (value.is_array()) {
-        for (const auto & part : value) {
-            text += (text.empty() ? "" : " ") + part.dump();
-        }
-    } else if (!value.is_null()) {
-        text = value.is_string() ? value.get<std::string>() : value.dump();
+    for (const auto & part : value.is_array() ? value : nlohmann::ordered_json::array()) {
+        text += (text.empty() ? "" : " ") + part.dump();
     }
-    if (text.find_first_of(",\"\n") == std::string::npos) {
-        return text;
-    }
-    std::string quoted = "\"";
-    for (char c : text) {
-        quoted += c == '"' ? "\"\"" : std::string(1, c);
-    }
-    return quoted + "\"";
+    return value.is_string() ? value.get<std::string>() : text;
 }
 
-void print_csv(const nlohmann::ordered_json & json, bool head) {
-    std::string line;
+void print_csv(const nlohmann::ordered_json & json, bool with_head) {
+    buoy::analysis::Table table;
+    table.rows.emplace_back();
     for (const auto & [key, value] : json.items()) {
-        line += (line.empty() ? "" : ",") + (head ? key : csv_field(value));
+        table.columns.push_back({key});
+        table.rows[0].push_back(csv_cell(value));
     }
-    std::printf("%s\n", line.c_str());
+    const std::string text = to_csv(table);
+    std::printf("%s", text.c_str() + (with_head ? 0 : text.find('\n') + 1));
+}
+
+// A parameter's value, as a row of the table has it.
+std::string shown_value(size_t index, const Case & one) {
+    const std::string & value = one.values[index];
+    return index == 0 ? base_name(value) : value.empty() ? "auto" : value;
 }
 
 } // namespace
@@ -139,15 +145,14 @@ Table::Table(const BenchParams & params)
     : params_(params), recorded_(std::any_of(params.cases.begin(), params.cases.end(),
                                              [](const Case & one) { return one.attn.has_value(); })) {
     for (size_t i = 0; i < parameters().size(); i++) {
-        const auto & cases   = params.cases;
-        const bool   differs = std::any_of(cases.begin(), cases.end(),
-                                           [&](const Case & one) { return one.values[i] != cases.front().values[i]; });
-        // what a pass is about is shown even where it is the same for all
-        const bool basic = i == 0 ||
-                           (parameters()[i].use == Parameter::Use::forward && !cases.front().values[i].empty()) ||
-                           (recorded_ && i == parameter_index("attn"));
-        if (differs || basic) {
-            varying_.push_back(i);
+        const auto &      cases     = params.cases;
+        const bool        differs   = std::any_of(cases.begin(), cases.end(),
+                                                  [&](const Case & one) { return one.values[i] != cases.front().values[i]; });
+        const Parameter & parameter = parameters()[i];
+        const auto unused = cases.front().forward_tokens == 0 ? Parameter::Use::forward : Parameter::Use::generation;
+        const bool basic  = parameter.is_basic || (recorded_ && i == parameter_index("attn"));
+        if (differs || (basic && parameter.use != unused)) {
+            shown_.push_back(i);
         }
     }
 }
@@ -159,13 +164,17 @@ Table::~Table() {
 }
 
 void Table::print_markdown_head() {
-    for (size_t i : varying_) {
+    for (size_t i : shown_) {
         heads_.emplace_back(parameters()[i].column);
         size_t width = heads_.back().size();
         for (const Case & one : params_.cases) {
-            width = std::max(width, buoy::utf8_columns(i == 0 ? base_name(one.values[i]) : one.values[i]));
+            width = std::max(width, buoy::utf8_columns(shown_value(i, one)));
         }
         widths_.push_back(width);
+        if (i == 0) {
+            heads_.insert(heads_.end(), {"type", "weights MiB"});
+            widths_.insert(widths_.end(), {6, std::string("weights MiB").size()});
+        }
     }
     std::vector<std::string> measured;
     if (params_.cases.front().forward_tokens == 0) {
@@ -180,7 +189,7 @@ void Table::print_markdown_head() {
         measured.insert(measured.end(), {"pass ms", "summary ms", "host ms", "sampling %"});
     }
     if (params_.growth) {
-        measured.insert(measured.end(), {"weights MiB", "K/V MiB", "compute MiB"});
+        measured.insert(measured.end(), {"K/V MiB", "compute MiB"});
     }
     measured.emplace_back("peak MiB");
     for (const std::string & head : measured) {
@@ -198,8 +207,11 @@ void Table::print_markdown_head() {
 std::vector<std::string> Table::cells(const Row & row) const {
     const Measurement &      m = row.measured;
     std::vector<std::string> cells;
-    for (size_t i : varying_) {
-        cells.push_back(i == 0 ? base_name(row.one.values[i]) : row.one.values[i]);
+    for (size_t i : shown_) {
+        cells.push_back(shown_value(i, row.one));
+        if (i == 0) {
+            cells.insert(cells.end(), {m.type, mib(m.weight_bytes)});
+        }
     }
     if (row.one.forward_tokens == 0) {
         cells.push_back(with_deviation(tokens_per_s(m)));
@@ -217,7 +229,7 @@ std::vector<std::string> Table::cells(const Row & row) const {
                                    fixed(sampling_percent(m), 2)});
     }
     if (params_.growth) {
-        cells.insert(cells.end(), {mib(m.weight_bytes), mib(m.kv_bytes), mib(m.compute_bytes)});
+        cells.insert(cells.end(), {mib(m.kv_bytes), mib(m.compute_bytes)});
     }
     cells.push_back(mib(m.peak_bytes));
     return cells;
@@ -243,12 +255,7 @@ void Table::add(const Case & one, const Measurement & measured) {
             }
             print_markdown(rows_.back());
             break;
-        case OutputFormat::csv:
-            if (first) {
-                print_csv(json, true);
-            }
-            print_csv(json, false);
-            break;
+        case OutputFormat::csv: print_csv(json, first); break;
         case OutputFormat::json: std::printf("%s\n  %s", first ? "[" : ",", json.dump().c_str()); break;
         case OutputFormat::jsonl: std::printf("%s\n", json.dump().c_str()); break;
     }

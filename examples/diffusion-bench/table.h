@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-// Prints rows as they come, in the chosen format. Columns of a Markdown table are the model, what varies, and what was
-// measured; the other formats carry everything.
+// Prints rows as they come, in the chosen format. Columns of a Markdown table are the model and its weights, what was run, what
+// else varies, and what was measured; the other formats carry everything.
 class Table {
 public:
     explicit Table(const BenchParams & params);
@@ -33,7 +33,7 @@ private:
 
     const BenchParams &      params_;
     const bool               recorded_; // some rows with --attn
-    std::vector<size_t>      varying_;  // indices into parameters()
+    std::vector<size_t>      shown_;    // indices into parameters()
     std::vector<std::string> heads_;
     std::vector<size_t>      widths_;
     std::vector<Row>         rows_;
