@@ -74,7 +74,7 @@ Measurement measure_apart(const Case & one, const MeasureParams & params) {
     int ends[2];
     std::fflush(nullptr); // or the child would print it again
     if (pipe(ends) != 0) {
-        buoy::fail_runtime("no pipe to a measuring process: ", std::strerror(errno));
+        buoy::fail_runtime("can't create a pipe to the measuring process: ", std::strerror(errno));
     }
     const pid_t pid = fork();
     if (pid == 0) {
@@ -89,7 +89,7 @@ Measurement measure_apart(const Case & one, const MeasureParams & params) {
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        buoy::fail_runtime("no measuring process: ", std::strerror(error));
+        buoy::fail_runtime("can't start the measuring process: ", std::strerror(error));
     }
     const std::string text = read_all(ends[0]);
     close(ends[0]);

@@ -93,14 +93,14 @@ void settle(BenchParams & o) {
         o.format = format->second;
     }
     if (o.lists[parameter_index("model")].empty()) {
-        buoy::fail(
-            "no model given: -m FILE.gguf, or --make-model SPEC -o FILE.gguf makes one (--help lists the flags)");
+        buoy::fail("no model given: use -m FILE.gguf, or make one with --make-model SPEC -o FILE.gguf (--help lists "
+                   "the flags)");
     }
     Case first;
     first.rpc   = o.rpc;
     first.model = o.model;
     o.cases     = expand(fill_lists(o, o.lists), first);
     if (o.profile && o.cases.front().forward_tokens > 0) {
-        buoy::fail("--profile splits the steps of a generation, --forward and --growth have none");
+        buoy::fail("--profile splits denoising steps, which --forward and --growth do not have");
     }
 }

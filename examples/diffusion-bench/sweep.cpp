@@ -13,7 +13,7 @@ constexpr size_t  cases_max  = 10000;
 template <typename T> T parse_number(const char * what, const std::string & text, T low, T high) {
     const std::optional<T> number = buoy::parse_number<T>(text);
     if (!number || !(*number >= low && *number <= high)) {
-        buoy::fail(what, ": ", buoy::in_quotes(text), " is no number from ", low, " to ", high);
+        buoy::fail(what, ": ", buoy::in_quotes(text), " is not a number from ", low, " to ", high);
     }
     return *number;
 }
@@ -70,7 +70,7 @@ void set_attn(Case & one, const std::string & v) {
     if (v != "off") {
         one.attn = parse_name("--attn", v, buoy::reduce_names);
         if (one.n_parallel > 1) {
-            buoy::fail("--attn records one text, --parallel ", one.n_parallel, " makes several");
+            buoy::fail("--attn records one text, but --parallel ", one.n_parallel, " generates several");
         }
     }
 }
@@ -80,10 +80,11 @@ void set_forward(Case & one, const std::string & v) {
 void set_rows(Case & one, const std::string & v) {
     one.forward_rows = v == "all" ? 0 : parse_number("--rows", v, 1, tokens_max);
     if (one.forward_rows > one.forward_tokens) {
-        buoy::fail("--rows ", v, " of a pass over ", one.forward_tokens, " tokens, expected at most that many");
+        buoy::fail("--rows ", v, " exceeds the ", one.forward_tokens, " tokens of --forward");
     }
     if (one.generate.cache == buoy::DiffusionCache::prefix) {
-        buoy::fail("--forward with --cache prefix: expected none, or dual for a block against stored positions");
+        buoy::fail(
+            "--forward can't be combined with --cache prefix; use none, or dual for a block against stored positions");
     }
 }
 
@@ -156,7 +157,7 @@ std::vector<Case> expand(const std::vector<std::vector<std::string>> & values, c
                 longer.back().values.push_back(value);
                 parameters()[i].apply(longer.back(), value);
                 if (longer.size() > cases_max) {
-                    buoy::fail("the lists make more than ", cases_max, " combinations");
+                    buoy::fail("the lists give more than ", cases_max, " combinations");
                 }
             }
         }

@@ -273,7 +273,7 @@ void Table::finish_growth() const {
         const double        time = ms_per_forward(m).mean / ms_per_forward(first.measured).mean;
         const double        over =
             (static_cast<double>(m.peak_bytes) - static_cast<double>(m.kv_bytes)) / static_cast<double>(m.weight_bytes);
-        std::printf("%d tokens: %.2f × the time at %d; peak memory is weights %+.1f %% + K/V\n", row.one.forward_tokens,
-                    time, first.one.forward_tokens, (over - 1.0) * 100.0);
+        std::printf("%d tokens: %.2f × the time at %d; peak memory is %.2f × weights + K/V\n", row.one.forward_tokens,
+                    time, first.one.forward_tokens, over);
     }
 }

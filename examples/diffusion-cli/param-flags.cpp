@@ -40,7 +40,7 @@ void add_visual_flag(FlagTable & table, CliParams & o) {
     table.toggle("--diffusion-visual", o.visual, true, "watch the text being written (on standard error)");
     table
         .number("--diffusion-visual-delay", "MS", o.visual_delay, {0, 10000},
-                "show each step for at least MS milliseconds; on a terminal, not counted in the timings")
+                "show each step for at least MS milliseconds (on a terminal; not counted in the timings)")
         .with_default("150, less for more than 40 steps");
     table.text("--diffusion-visual-out", "FILE", o.visual_out,
                "save the steps as an animation: FILE.gif, FILE.svg, or FILE.cast for asciinema");
