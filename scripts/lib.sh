@@ -147,12 +147,16 @@ check_tools() {
     [ ${#missing[@]} = 0 ] || die "please install: ${missing[*]} (CMake 3.22, a C++20 compiler, Ninja, git, zlib, utf8proc, CLI11; for tests doctest, clang-format)"
 }
 
-# build PRESET [-Dname=value…]: configures and builds one preset.
+# build PRESET [-Dname=value…] [--target NAME…]: configures one preset and builds it, or those targets of it.
 build() {
-    local preset="$1"
+    local preset="$1" defines=()
     shift
-    cmake --preset "$preset" "$@"
-    cmake --build --preset "$preset" --parallel "$(cores)"
+    while [ $# -gt 0 ] && [ "$1" != --target ]; do
+        defines+=("$1")
+        shift
+    done
+    cmake --preset "$preset" "${defines[@]+"${defines[@]}"}"
+    cmake --build --preset "$preset" --parallel "$(cores)" "$@"
 }
 
 # bench_with THEIRS: what a comparison with the pinned llama.cpp's program THEIRS needs, from the build in $dir: sets bench, theirs,
