@@ -111,7 +111,7 @@ TEST_CASE("algorithms: a scorer is heeded, and told what it needs") {
     CHECK(out.steps[4].committed[0].first == 12);
 
     params.algorithm = Algorithm::margin;
-    CHECK_THROWS_WITH_AS(check_params(params), "a scorer takes the place of an algorithm, give one of them", Error);
+    CHECK_THROWS_WITH_AS(check_params(params), "a scorer replaces the algorithm; set only one of them", Error);
     params.algorithm.reset();
     params.scorer = [](std::span<Candidate> candidates, const BlockSpan &, int32_t) { candidates[0].score = NAN; };
     CHECK_THROWS_AS(generate(*context, random_tokens(5, 256), params), Error);

@@ -240,17 +240,17 @@ TEST_CASE("cli edit: with guidance, infill, --logits-out and in a chat") {
     CHECK(read_file(dir + "/plain.npy") != read_file(dir + "/edited.npy"));
     const ProgramResult chat = cli(
         {"-m", tiny_chat_model("llada"), "-cnv", "-n", "2", "--attn-edit", "drop keys=assistant steps=1"}, "hello\n");
-    check_refused(chat, "there is no region 'assistant', they are user, answer, other"); // no earlier answer
+    check_refused(chat, "there is no region 'assistant', the regions are user, answer, other"); // no earlier answer
 }
 
 TEST_CASE("cli edit: what can't be done is refused in one line") {
     const std::vector<std::pair<Args, std::string>> wrong = {
-        {{"--attn-edit", "mask keys=0"}, "--attn-edit: edit 'mask keys=0': it begins with neither drop nor bias"},
+        {{"--attn-edit", "mask keys=0"}, "--attn-edit: edit 'mask keys=0': it must begin with drop or bias"},
         {{"--attn-edit", "drop keys=0 layers=3"}, "there is no layer 3"},
         {{"--attn-edit", "drop keys=0 heads=4"}, "there is no head 4"},
         {{"--attn-edit", "drop keys=0 steps=8"}, "there is no step 8"},
         {{"--attn-edit", "drop keys=99"}, "there is no position 99"},
-        {{"--attn-edit", "drop keys=doc1"}, "there is no region 'doc1', they are user, answer"},
+        {{"--attn-edit", "drop keys=doc1"}, "there is no region 'doc1', the regions are user, answer"},
         {{"--attn-edit", "drop keys=*"}, "no key"},
         {{"--attn-edit-compare"}, "--attn-edit-compare needs --attn-edit"},
         {{"--attn-edit", "drop keys=0", "--attn-edit-compare", "--logits-out", "x.npy"}, "--logits-out"},

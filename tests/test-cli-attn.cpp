@@ -266,10 +266,10 @@ TEST_CASE("cli attn: infill, and every answer of a chat in a file of its own") {
 TEST_CASE("cli attn: what does not exist or can't be read is refused, and nothing is left") {
     const std::string                               dir   = temp_dir();
     const std::vector<std::pair<Args, std::string>> wrong = {
-        {{"--attn-layers", "3"}, "--attn-layers: there is no layer 3, they are 0 to 2"},
-        {{"--attn-heads", "1-4"}, "--attn-heads: there is no head 4, they are 0 to 3"},
-        {{"--attn-steps", "4-"}, "--attn-steps: there is no step 4, they are 0 to 3"},
-        {{"--attn-rows", "7"}, "--attn-rows: there is no position 7, they are 0 to 6"},
+        {{"--attn-layers", "3"}, "--attn-layers: there is no layer 3, expected 0 to 2"},
+        {{"--attn-heads", "1-4"}, "--attn-heads: there is no head 4, expected 0 to 3"},
+        {{"--attn-steps", "4-"}, "--attn-steps: there is no step 4, expected 0 to 3"},
+        {{"--attn-rows", "7"}, "--attn-rows: there is no position 7, expected 0 to 6"},
         {{"--attn-layers", "1,x"}, "--attn-layers: '1,x'"},
         {{"--attn-rows", "5-2"}, "--attn-rows: '5-2'"},
         {{"--attn-taps", "pattern,z"}, "--attn-taps: 'z'"},

@@ -156,7 +156,7 @@ TEST_CASE("cli settings: a context too short for the prompt is refused before th
 TEST_CASE("cli settings: what a model can't do is refused right after it is loaded, also for a chat") {
     check_refused(cli({"-m", tiny_chat_model("llada"), "-cnv", "--logit-bias", "320+1"}), "320");
     check_refused(cli({"-m", tiny_model("llada"), "-p", "a", "--diffusion-eps", "0.1", "--diffusion-cache", "dual"}),
-                  "models that shift only");
+                  "only for shifted models");
     const nlohmann::json json = cli_json({"-m", tiny_model("dream"), "-p", "a", "-n", "8", "--diffusion-eps", "0.2",
                                           "--diffusion-cache", "dual", "--diffusion-block-length", "4"});
     CHECK(json["settings"]["eps"] == 0.2);

@@ -346,7 +346,7 @@ TEST_CASE("cli: settings out of range are refused by name, generous ones are tak
     check_refused(cli(args + Args{"--diffusion-eps", "0.1", "--diffusion-block-length", "3"}), "eps");
     check_refused(cli(args + Args{"--diffusion-threshold", "0.9", "--diffusion-factor", "1"}), "threshold");
     check_refused(cli(args + Args{"--logit-bias", "320+1"}), "320");
-    check_refused(cli({"-m", tiny_model("llada"), "-p", "the", "-n", "0"}), "nothing is masked");
+    check_refused(cli({"-m", tiny_model("llada"), "-p", "the", "-n", "0"}), "there is nothing to write");
     check_refused(cli({"-m", tiny_model("llama"), "-p", "the", "--diffusion-cfg-scale", "1"}), "guidance");
     check_refused(cli(args + Args{"--rpc", "nowhere"}), "RPC");
     for (const Args & fine : {Args{"--top-k", "100000", "--temp", "1"}, Args{"--diffusion-steps", "1000"},

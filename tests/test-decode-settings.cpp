@@ -70,9 +70,10 @@ TEST_CASE("what no model can do is refused without one") {
     refused("combined with factor or eb", [](auto & p) { p.eps = 0.1f, p.factor = 1.0f; });
     refused("combined with factor or eb", [](auto & p) { p.eps = 0.1f, p.algorithm = Algorithm::eb; });
     refused("pc-linear", [](auto & p) { p.eps = 0.1f, p.algorithm = Algorithm::pc_linear; });
-    refused("rules for the same choice", [](auto & p) { p.threshold = 0.9f, p.algorithm = Algorithm::eb; });
-    refused("rules for the same choice", [](auto & p) { p.threshold = 0.9f, p.factor = 1.0f; });
-    refused("say the same thing", [](auto & p) { p.steps = p.steps_per_block = 4; });
+    refused("each decide how many positions a step writes",
+            [](auto & p) { p.threshold = 0.9f, p.algorithm = Algorithm::eb; });
+    refused("each decide how many positions a step writes", [](auto & p) { p.threshold = 0.9f, p.factor = 1.0f; });
+    refused("set the same thing", [](auto & p) { p.steps = p.steps_per_block = 4; });
     refused("origin", [](auto & p) { p.algorithm = Algorithm::origin, p.block_length = 4; });
     refused("origin", [](auto & p) { p.algorithm = Algorithm::origin, p.cache = DiffusionCache::dual; });
     refused("origin", [](auto & p) { p.algorithm = Algorithm::origin, p.threshold = 0.9f; });

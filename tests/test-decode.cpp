@@ -214,7 +214,7 @@ TEST_CASE("infill keeps the given text and fills the gaps") {
         }
     }
     CHECK_THROWS_WITH_AS(run(model_of("llada"), {1, 2}, params),
-                         "nothing is masked: give `n_predict`, or a prompt with masks to fill", Error);
+                         "there is nothing to write: set `n_predict`, or give a prompt with masks to fill", Error);
 }
 
 TEST_CASE("with a refresh in every step a cache is exact") {
@@ -345,12 +345,12 @@ TEST_CASE("upstream 7: wrong settings are errors with one line") {
     rejects("top-p is 0, expected 1e-09 to 1", [](auto & p) { p.top_p = 0.0f; });
     rejects("top-p is 2, expected 1e-09 to 1", [](auto & p) { p.top_p = 2.0f; });
     rejects("the threshold is 1.5, expected 0 to 1", [](auto & p) { p.threshold = 1.5f; });
-    rejects("threshold, factor and algorithm eb are rules for the same choice, give one of them",
+    rejects("threshold, factor and algorithm eb each decide how many positions a step writes; set only one of them",
             [](auto & p) { p.threshold = p.factor = 0.5f; });
     rejects("algorithm pc needs a table of token frequencies", [](auto & p) { p.algorithm = Algorithm::pc; });
-    rejects("algorithm origin follows timesteps, which llada takes only when asked to (eps)",
+    rejects("algorithm origin follows timesteps, which llada uses only if eps is set",
             [](auto & p) { p.algorithm = Algorithm::origin; });
-    rejects("timesteps (eps) and a cache go together for models that shift only, which llada does not", [](auto & p) {
+    rejects("timesteps (eps) can be combined with a cache only for shifted models, and llada is not one", [](auto & p) {
         p.eps   = 0.1f;
         p.cache = DiffusionCache::dual;
     });

@@ -43,10 +43,10 @@ TEST_CASE("index ranges: resolved against what is there") {
     CHECK(resolve_ranges("--x", {{4, 7}, {0, 0}, {5, 5}}, "layer", 8) == std::vector<int32_t>{0, 4, 5, 6, 7});
     CHECK(resolve_ranges("--x", {{6, open_end}}, "layer", 8) == std::vector<int32_t>{6, 7});
     CHECK(resolve_ranges("--x", {}, "layer", 8).empty());
-    CHECK_THROWS_WITH_AS(resolve_ranges("--x", {{2, 8}}, "layer", 8), "--x: there is no layer 8, they are 0 to 7",
+    CHECK_THROWS_WITH_AS(resolve_ranges("--x", {{2, 8}}, "layer", 8), "--x: there is no layer 8, expected 0 to 7",
                          Error);
     CHECK_THROWS_WITH_AS(resolve_ranges("--x", {{8, open_end}}, "layer", 8),
-                         "--x: there is no layer 8, they are 0 to 7", Error);
+                         "--x: there is no layer 8, expected 0 to 7", Error);
 }
 
 TEST_CASE("edit: the examples of the manual") {
@@ -94,9 +94,9 @@ TEST_CASE("edit: combined keys, parameters, regions and queries") {
 }
 
 TEST_CASE("edit: what can't be read is named") {
-    check_refused("", "neither drop nor bias");
-    check_refused("mask keys=0", "neither drop nor bias");
-    check_refused("drop", "no keys");
+    check_refused("", "begin with drop or bias");
+    check_refused("mask keys=0", "begin with drop or bias");
+    check_refused("drop", "it needs keys");
     check_refused("drop keys=", "empty part");
     check_refused("drop keys=0,", "empty part");
     check_refused("drop keys=3-1", "'3-1'");
@@ -108,8 +108,8 @@ TEST_CASE("edit: what can't be read is named") {
     check_refused("drop keys=0 heads=", "heads: ''");
     check_refused("drop keys=0 steps=2-1", "steps: '2-1'");
     check_refused("drop keys=0 queries=sinks", "queries are positions");
-    check_refused("drop keys=0 +4", "drop does not take");
-    check_refused("bias keys=0", "lacks the bias");
+    check_refused("drop keys=0 +4", "drop takes none");
+    check_refused("bias keys=0", "needs a bias");
     check_refused("bias keys=0 +4 +5", "second bias");
     check_refused("bias keys=0 +x", "'+x'");
     check_refused("bias keys=0 +-4", "'+-4'");

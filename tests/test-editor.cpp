@@ -233,12 +233,12 @@ TEST_CASE("comparison: changed positions, and confidences of what both runs scor
 }
 
 TEST_CASE("editor: what is not there is refused, by name") {
-    check_refused("drop keys=12", "there is no position 12, they are 0 to 11");
+    check_refused("drop keys=12", "there is no position 12, expected 0 to 11");
     check_refused("drop keys=0 queries=4-12", "position 12");
-    check_refused("drop keys=0 layers=2", "there is no layer 2, they are 0 to 1");
-    check_refused("drop keys=0 heads=0-2", "there is no head 2, they are 0 to 1");
-    check_refused("drop keys=0 steps=4-", "there is no step 4, they are 0 to 3");
+    check_refused("drop keys=0 layers=2", "there is no layer 2, expected 0 to 1");
+    check_refused("drop keys=0 heads=0-2", "there is no head 2, expected 0 to 1");
+    check_refused("drop keys=0 steps=4-", "there is no step 4, expected 0 to 3");
     check_refused("bias keys=anchors@4 +1", "there is no step 4");
-    check_refused("drop keys=docs", "there is no region 'docs', they are bos, doc, answer");
+    check_refused("drop keys=docs", "there is no region 'docs', the regions are bos, doc, answer");
     check_refused("drop keys=0 queries=dox", "'dox'");
 }

@@ -307,7 +307,7 @@ TEST_CASE("wrong edits are named") {
     rejects("an edit of layer 0 has the bias nan, expected -10000 to 10000 or -inf", {0, {}, {}, {0}, std::nanf("")});
     ForwardRequest request   = whole_request(random_tokens(5, 256));
     observer(request).probed = {1};
-    CHECK_THROWS_WITH_AS(context->forward(request), "layer 1 is to be probed, but there is no probe", Error);
+    CHECK_THROWS_WITH_AS(context->forward(request), "layer 1 should be probed, but no probe is given", Error);
     observer(request).probe = [](int32_t, const std::vector<int32_t> &, const float *) {
         return std::vector<AttentionEdit>{{2, {}, {}, {0}, -inf}};
     };

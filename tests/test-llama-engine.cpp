@@ -434,7 +434,7 @@ TEST_CASE("llama engine: wrong requests are named") {
     CHECK(contains(ask([](ForwardRequest & r) {
                        r.edits = {{0, {}, {}, {0}, -1.0f}};
                    }),
-                   "edits of the attention need an architecture of our own (llada, "));
+                   "attention edits need an architecture that buoy runs itself (llada, "));
     CHECK(contains(ask([](ForwardRequest & r) { observer(r).probed = {0}; }), "'gemma' runs through libllama"));
     CHECK(contains(ask([](ForwardRequest & r) { observer(r).taps = {{Tap::pattern, 1}}; }), "sink"));
     CHECK(contains(error_of([&] { forward_stored(*context, some_tokens(1025), 0, 1025); }), "context of 1024"));

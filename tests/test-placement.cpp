@@ -115,20 +115,20 @@ TEST_CASE("the engine over libllama tells the same") {
 
 TEST_CASE("what can't be placed is refused, what has no effect is told") {
     CHECK(load_error([](TestModel & m) { m.devices = {"CUDA7"}; }) ==
-          "`devices`: unknown device 'CUDA7', there are: CPU");
+          "`devices`: unknown device 'CUDA7', the devices are: CPU");
     CHECK(load_error([](TestModel & m) {
               m.overrides = {{"(", "CPU"}};
-          }).find("'(' is not a regular expression") != std::string::npos);
+          }).find("'(' is an invalid regular expression") != std::string::npos);
     CHECK(load_error([](TestModel & m) {
               m.overrides = {{"ffn", "GPU"}};
-          }) == "`overrides`: unknown device 'GPU', there are: CPU");
+          }) == "`overrides`: unknown device 'GPU', the devices are: CPU");
 
     std::vector<std::string> warnings;
     CHECK(load_error([](TestModel & m) { m.overrides = {{"nothing", "CPU"}}; }, &warnings).empty());
     CHECK(load_error([](TestModel & m) { m.n_gpu_layers = 3; }, &warnings).empty());
     CHECK(load_error([](TestModel & m) { m.path = random_gguf({}), m.n_cpu_moe = 1; }, &warnings).empty());
     REQUIRE(warnings.size() == 3);
-    CHECK(warnings[0] == "`overrides` has no effect: no tensor's name has 'nothing'");
+    CHECK(warnings[0] == "`overrides` has no effect: no tensor's name matches 'nothing'");
     CHECK(warnings[1] == "`n_gpu_layers` 3 has no effect: no GPU device was found, running on the CPU");
     CHECK(warnings[2] == "`n_cpu_moe` has no effect: the model has no experts");
 }
@@ -144,7 +144,9 @@ TEST_CASE("shares without a device are told, and none is no device among others"
               .empty());
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0] == "`tensor_split` has no effect: no GPU device is in use");
-    CHECK(load_error([](TestModel & model) { model.devices = {"none", "CPU"}; }) == "`devices`: none goes alone");
+    CHECK(load_error([](TestModel & model) {
+              model.devices = {"none", "CPU"};
+          }) == "`devices`: none can't be combined with other devices");
 }
 
 TEST_CASE("flags of devices that say nothing sensible are refused in one line") {
@@ -155,7 +157,7 @@ TEST_CASE("flags of devices that say nothing sensible are refused in one line") 
     check_refused(cli(run + Args{"-ts", "1,-1"}), "'-1' is not a share");
     check_refused(cli(run + Args{"-ot", "ffn"}), "'ffn' is not REGEX=DEVICE");
     check_refused(cli(run + Args{"-ot", "ffn=CPU,=CPU"}), "'=CPU' is not REGEX=DEVICE");
-    check_refused(cli(run + Args{"-ot", "[=CPU"}), "is not a regular expression");
+    check_refused(cli(run + Args{"-ot", "[=CPU"}), "is an invalid regular expression");
     check_refused(cli(run + Args{"-ot", "ffn=Vulkan9"}), "unknown device 'Vulkan9'");
     check_refused(cli(run + Args{"-dev", "CUDA9"}), "unknown device 'CUDA9'");
     check_refused(cli(run + Args{"-sm", "row"}), "'row' is none of none|layer");

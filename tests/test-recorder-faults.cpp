@@ -84,13 +84,13 @@ TEST_CASE("recorder: an index that is not there is named") {
         CHECK_THROWS_WITH_AS(bench.record(record), doctest::Contains(words.c_str()), Error);
         CHECK_FALSE(fs::exists(record.path + ".part"));
     };
-    refused([](RecordParams & o) { o.layers = {0, 2}; }, "no layer 2, they are 0 to 1");
-    refused([](RecordParams & o) { o.heads = {-1}; }, "no head -1, they are 0 to 3");
-    refused([](RecordParams & o) { o.steps = {10}; }, "no step 10, they are 0 to 9");
-    refused([](RecordParams & o) { o.rows = {100}; }, "no row 100, they are 0 to ");
-    refused([](RecordParams & o) { o.taps = {static_cast<Tap>(9)}; }, "no tap 9, they are 0 to 5");
+    refused([](RecordParams & o) { o.layers = {0, 2}; }, "no layer 2, expected 0 to 1");
+    refused([](RecordParams & o) { o.heads = {-1}; }, "no head -1, expected 0 to 3");
+    refused([](RecordParams & o) { o.steps = {10}; }, "no step 10, expected 0 to 9");
+    refused([](RecordParams & o) { o.rows = {100}; }, "no row 100, expected 0 to ");
+    refused([](RecordParams & o) { o.taps = {static_cast<Tap>(9)}; }, "no tap 9, expected 0 to 5");
     refused([](RecordParams & o) { o.taps.clear(); }, "no tap");
-    refused([](RecordParams & o) { o.reduce = TapReduce::regions; }, "no region");
+    refused([](RecordParams & o) { o.reduce = TapReduce::regions; }, "at least one region");
     refused([](RecordParams & o) { o.regions = {{"end", {{0, 1000}}}}; }, "region 'end' spans positions 0 to 999");
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("recorder: targets") {
 
     const RecordParams record = record_params(dir + "/two.npz");
     Recorder           first(record, bench.context->info(), bench.vocab, bench.recorded_run());
-    CHECK_THROWS_WITH_AS(bench.record(record), doctest::Contains("another run is writing it"), Error);
+    CHECK_THROWS_WITH_AS(bench.record(record), doctest::Contains("another run is writing this file"), Error);
 }
 
 TEST_CASE("recorder: a stopped run is complete up to its last step") {
@@ -332,7 +332,7 @@ TEST_CASE("recorder: killed at any moment, the file is whole or absent") {
         said += text;
     };
     bench.record(record);
-    CHECK(said == target + ".part: left by a run that was killed, replaced");
+    CHECK(said == target + ".part: replaced this file, which a killed run had left behind");
     CHECK(check_whole(target)["complete"] == true);
     CHECK(count_files(dir) == 1);
 }

@@ -510,7 +510,7 @@ TEST_CASE("recorder: too large, and what would fit") {
     refused(size(received) - 1, received, "`record.layers` with at most 1 of the 2 layers");
     refused(size(one) - 1, received, "`record.steps` with at most ");
     refused(size(q) - 1, q, "`record.layers` with at most 1 of the 2 layers");
-    refused(100, none, "no reduction, single layer or single step would fit");
+    refused(100, none, "even one layer, one step or the strongest reduction would not fit");
     none.max_size = bytes;
     none.path     = temp_dir() + "/run.npz";
     bench.record(none);

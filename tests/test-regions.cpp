@@ -195,7 +195,7 @@ TEST_CASE("regions: what is not in the prompt is named") {
     role.name = "x";
     role.role = "system";
     CHECK_THROWS_WITH_AS(make_regions({role}, vocab, source),
-                         "region 'x': the prompt has no message of the role 'system'", Error);
+                         "region 'x': the prompt has no message with the role 'system'", Error);
     RegionSpec tokens;
     tokens.name  = "x";
     tokens.first = 1;
@@ -249,9 +249,9 @@ TEST_CASE("regions: the file") {
     check_file_refused(R"({"regions": [{"text": "x"}]})", "region 0 is not an object with a name");
     check_file_refused(R"({"regions": [{"name": "a"}]})", "region 'a': expected one of text, tokens and role, found 0");
     check_file_refused(R"({"regions": [{"name": "a", "text": "x", "role": "user"}]})", "found 2");
-    check_file_refused(R"({"regions": [{"name": "a", "text": ""}]})", "text is not a text");
+    check_file_refused(R"({"regions": [{"name": "a", "text": ""}]})", "text is not a non-empty string");
     check_file_refused(R"({"regions": [{"name": "a", "text": "x", "occurence": 2}]})", "'occurence' is unknown");
-    check_file_refused(R"({"regions": [{"name": "a", "text": "x", "occurrence": 0}]})", "occurrence is for a text");
+    check_file_refused(R"({"regions": [{"name": "a", "text": "x", "occurrence": 0}]})", "occurrence needs a text");
     check_file_refused(R"({"regions": [{"name": "a", "text": "x", "occurrence": -1}]})", "'-1'");
     check_file_refused(R"({"regions": [{"name": "a", "role": "robot"}]})", "the role 'robot'");
     check_file_refused(R"({"regions": [{"name": "a", "tokens": [3]}]})", "[FIRST, END]");
@@ -263,7 +263,7 @@ TEST_CASE("regions: the file") {
                        "appears twice");
     for (const char * name : {"a b", "a,b", "1a", "-a", "a=b", "a@0", "sinks"}) {
         check_file_refused(std::string(R"({"regions": [{"name": ")") + name + R"(", "role": "user"}]})",
-                           "is not a word");
+                           "a name must not begin with a digit");
     }
     CHECK_THROWS_AS(load_regions(temp_dir() + "/none.json"), Error);
 }

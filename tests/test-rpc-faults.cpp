@@ -134,8 +134,8 @@ TEST_CASE("a server that speaks something else is told") {
     CHECK(add_error(older.endpoint()).find("it speaks version 3.0.0 of the protocol, expected 7.0") !=
           std::string::npos);
     CHECK(add_error(newer.endpoint()).find("it speaks version 7.200.0") != std::string::npos);
-    CHECK(contains(add_error(other.endpoint()), "it does not answer as an RPC server does"));
-    CHECK(contains(add_error(silent.endpoint()), "it does not answer as an RPC server does"));
+    CHECK(contains(add_error(other.endpoint()), "it does not answer like an RPC server"));
+    CHECK(contains(add_error(silent.endpoint()), "it does not answer like an RPC server"));
 }
 
 TEST_CASE("a server lost before or while a model is loaded ends the loading") {

@@ -379,9 +379,9 @@ TEST_CASE("shares and indices beyond the devices are refused") {
           }) == "`tensor_split` has 3 shares, expected at most one for each of the 2 devices");
     CHECK(error([](TestModel & m) { m.tensor_split = {0, 0}; }) == "`tensor_split`: no device has a share");
     CHECK(error([](TestModel & m) { m.main_gpu = 2; }).rfind("`main_gpu` is 2, expected 0 to 1", 0) == 0);
-    CHECK(error([](TestModel & m) { m.devices = {"RPC0", "RPC0"}; }) == "`devices`: 'RPC0' is there twice");
+    CHECK(error([](TestModel & m) { m.devices = {"RPC0", "RPC0"}; }) == "`devices`: 'RPC0' is listed twice");
     CHECK(error([](TestModel & m) { m.devices = {"RPC7"}; }) ==
-          "`devices`: unknown device 'RPC7', there are: CPU, RPC0, RPC1");
+          "`devices`: unknown device 'RPC7', the devices are: CPU, RPC0, RPC1");
 }
 
 TEST_CASE("the benchmark runs there, too") {
@@ -394,7 +394,7 @@ TEST_CASE("the benchmark runs there, too") {
     CHECK(result.code == 0);
     CHECK(std::count(result.out.begin(), result.out.end(), '\n') == 2);
     spec.args.insert(spec.args.end(), {"-dev", "RPC7"});
-    check_refused(run_program(spec), "unknown device 'RPC7', there are: CPU, RPC0");
+    check_refused(run_program(spec), "unknown device 'RPC7', the devices are: CPU, RPC0");
 }
 
 TEST_SUITE_END();

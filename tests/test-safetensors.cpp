@@ -93,10 +93,10 @@ TEST_CASE("safetensors: broken headers") {
                   "overflows");
     check_message(header_error(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})"),
                   "need 12 bytes, data_offsets give 8");
-    check_message(header_error(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,8]}})"), "whole bytes");
+    check_message(header_error(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,8]}})"), "a whole number of bytes");
     check_message(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})"), "not a pair");
     check_message(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})"), "run backwards");
-    check_message(header_error(R"({"":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"), "a name of 0 bytes");
+    check_message(header_error(R"({"":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"), "the name has 0 bytes");
 }
 
 TEST_CASE("safetensors: tensors must tile the data") {
@@ -125,7 +125,7 @@ TEST_CASE("safetensors: shards and what stands in for weights") {
     const std::string dir = temp_dir();
     check_message(dir_error(dir), "no model.safetensors");
     write_file(dir + "/pytorch_model.bin", "x");
-    check_message(dir_error(dir), "pickled weights");
+    check_message(dir_error(dir), "the only weights are pickled");
 
     const auto index = [&](const std::string & shard) {
         write_file(dir + "/model.safetensors.index.json",

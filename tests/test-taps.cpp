@@ -310,9 +310,9 @@ TEST_CASE("wrong taps and selections are named") {
     ask("layer 3 does not exist, the model has layers 0 to 2", {Tap::pattern, 3}, {});
     ask("tapped head 4 follows -1, expected ascending ones of 0 to 3", {Tap::pattern, 0}, {{4}, {}, {}});
     ask("tapped row 2 follows 2, expected ascending ones of 0 to 4", {Tap::pattern, 0}, {{}, {2, 2}, {}});
-    ask("blocks.0.attn.hook_pattern is to be reduced to regions, but there are none",
+    ask("blocks.0.attn.hook_pattern should be reduced to regions, but no regions are given",
         {Tap::pattern, 0, TapReduce::regions}, {});
     ForwardRequest request = whole_request(random_tokens(5, 256));
     observer(request).taps = {{Tap::pattern, 0}};
-    CHECK_THROWS_WITH_AS(context->forward(request), "taps were asked for without a sink to take them", Error);
+    CHECK_THROWS_WITH_AS(context->forward(request), "the request has taps but no sink to receive them", Error);
 }

@@ -23,5 +23,5 @@ def find_anchors(received, rule):
     elif name == "top-k":
         found = np.sort(np.argsort(-A, kind="stable")[: int(value or 1)])
     else:
-        raise ValueError(f"rule {rule!r} is not one of std[:EPSILON], above:AMOUNT, code, bos and top-k[:K]")
+        raise ValueError(f"rule {rule!r} is unknown, expected std[:EPSILON], above:AMOUNT, code, bos or top-k[:K]")
     return found

@@ -11,7 +11,7 @@ from .anchors import find_anchors
 
 
 class RecordingError(ValueError):
-    """The file is no recording, or does not hold what was asked for."""
+    """The file is not a recording, or does not contain what you asked for."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Recording:
         elif "meta.json.npy" in names:  # saved once more by numpy
             text = self.array("meta.json").tobytes()
         else:
-            raise RecordingError(f"{path}: not a recording: there is no meta.json in it")
+            raise RecordingError(f"{path}: not a recording: it has no meta.json")
         self.meta = json.loads(text)
         if self.meta.get("format") != "buoy-recording" or self.meta.get("format_version") != 1:
             raise RecordingError(f"{path}: not a recording of format version 1")
@@ -95,7 +95,7 @@ class Recording:
             with self._zip.open(name + ".npy") as file:
                 return np.lib.format.read_array(file, allow_pickle=False)
         except KeyError:
-            raise RecordingError(f"{self.path}: there is no {name} in the recording") from None
+            raise RecordingError(f"{self.path}: the recording has no {name}") from None
 
     @cached_property
     def tokens(self):
@@ -209,7 +209,7 @@ class Recording:
     def _mean(self, step, layer):
         """The mean over heads and layers: [Q,K], or [K] of patterns reduced to `received`."""
         if self.reduce == "regions":
-            raise RecordingError(f"{self.path}: received attention can't be had from patterns reduced to regions")
+            raise RecordingError(f"{self.path}: received attention needs patterns that are not reduced to regions")
         mean = 0
         layers = self.layers if layer is None else [layer]
         for one in layers:
@@ -221,7 +221,7 @@ class Recording:
         if self.reduce != "received":
             return pattern[rows].sum(0)
         if len(rows) != len(self.rows(step)):
-            raise RecordingError(f"{self.path}: only some of step {step}'s rows count, their mean was recorded; "
+            raise RecordingError(f"{self.path}: only some of step {step}'s rows count, but the recording has the mean of all; "
                                  "record with --attn-reduce heads")
         return pattern * len(rows)
 

@@ -51,7 +51,7 @@ void write_csv(const NpzReader & file, const NpzMember & member, int64_t index, 
         fail(where, ": `index` picks a matrix of an array with 3 dimensions, this one has ", header.shape.size());
     }
     if (index >= 0 && index >= header.shape[0]) {
-        fail(where, ": there is no index ", index, ", they are 0 to ", header.shape[0] - 1);
+        fail(where, ": there is no index ", index, ", expected 0 to ", header.shape[0] - 1);
     }
     if (header.type == NpyType::i4 || header.type == NpyType::i8) {
         write_lines(header, file.read_ints(member, header), index, out);

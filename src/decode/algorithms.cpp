@@ -68,7 +68,7 @@ const AlgorithmRow table[] = {
         .info        = {.algorithm = Algorithm::origin,
                         .name      = "origin",
                         .number    = 0,
-                        .help      = "each at random, with the timestep's probability (Dream)"},
+                        .help      = "each position at random, with the timestep's probability (Dream)"},
         .score       = drawn,
         .count       = count_drawn,
         .count_least = 0,
@@ -83,25 +83,25 @@ const AlgorithmRow table[] = {
         .info  = {.algorithm = Algorithm::margin,
                   .name      = "margin",
                   .number    = 2,
-                  .help      = "largest distance between the two best tokens (Dream)"},
+                  .help      = "largest margin between the two most likely tokens (Dream)"},
         .score = [](const Candidate & c, const ScoreInput &) { return c.margin; },
     },
     {
-        .info     = {.algorithm = Algorithm::random, .name = "random", .number = 3, .help = "any (LLaDA)"},
-        .score    = drawn,
+        .info  = {.algorithm = Algorithm::random, .name = "random", .number = 3, .help = "a random position (LLaDA)"},
+        .score = drawn,
         .is_drawn = true,
     },
     {
         .info  = {.algorithm = Algorithm::confidence,
                   .name      = "confidence",
                   .number    = 4,
-                  .help      = "largest probability of the chosen token (LLaDA, Dream)"},
+                  .help      = "highest probability of the chosen token (LLaDA, Dream)"},
         .score = [](const Candidate & c, const ScoreInput &) { return c.prob; },
     },
     {
         .info   = {.algorithm   = Algorithm::pc,
                    .name        = "pc",
-                   .help        = "early in the block, and sure of a rare token (arXiv 2508.13021)",
+                   .help        = "early in the block, and confident about a rare token (arXiv 2508.13021)",
                    .params      = pc_params,
                    .needs_table = true},
         .score  = position_aware,
@@ -160,7 +160,7 @@ Algorithm parse_algorithm(const std::string & text) {
         known += (known.empty() ? "" : ", ") + std::string(row.info.name);
     }
     fail("unknown diffusion algorithm ", in_quotes(text), ", known are ", known,
-         ", and 0 to 4 as llama.cpp numbers the first five");
+         ", or 0 to 4, llama.cpp's numbers for the first five");
 }
 
 const char * algorithm_name(Algorithm algorithm) { return algorithm_row(algorithm).info.name; }

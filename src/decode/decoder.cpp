@@ -35,7 +35,7 @@ Decoder::Decoder(const Context & context, const DecoderPlace & place, const std:
         fail("the prompt is empty, and an autoregressive model needs at least one token to continue");
     }
     if (!grows && canvas_.first() == canvas_.end()) {
-        fail("nothing is masked: give `n_predict`, or a prompt with masks to fill");
+        fail("there is nothing to write: set `n_predict`, or give a prompt with masks to fill");
     }
     if (params_.cfg_scale == 0.0f) { // guidance hides the prompt, which is another one then
         canvas_.reuse(stored, settings_);

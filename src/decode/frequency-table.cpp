@@ -24,7 +24,7 @@ FrequencyTable load_frequency_table(const std::string & path) {
         const auto result = std::from_chars(key.data(), key.data() + key.size(), id);
         if (result.ec != std::errc() || result.ptr != key.data() + key.size() || id < 0 || !value.is_number_integer() ||
             value.get<int64_t>() < 0) {
-            fail(where, ": entry ", in_quotes(key), " is not a token id with a count");
+            fail(where, ": entry ", in_quotes(key), " does not map a token id to a count");
         }
         table.counts[id] = value.get<int64_t>();
     }

@@ -57,23 +57,23 @@ void check_contradictions(const GenerateParams & params, const AlgorithmRow * ro
     const bool bounded = row != nullptr && row->is_bound();
     const int  n_rules = (params.threshold ? 1 : 0) + (params.factor ? 1 : 0) + (bounded ? 1 : 0);
     if (n_rules > 1) {
-        fail("threshold, factor and algorithm eb are rules for the same choice, give one of them");
+        fail("threshold, factor and algorithm eb each decide how many positions a step writes; set only one of them");
     }
     if (params.steps > 0 && params.steps_per_block > 0) {
-        fail("steps and steps per block say the same thing, give one of them");
+        fail("steps and steps per block set the same thing; set only one of them");
     }
     if (params.eps && blocks && !cached) {
-        fail("timesteps (eps) cover everything at once, so they can't be combined with blocks; only with a cache they "
-             "cover each block");
+        fail("timesteps (eps) run over the whole answer, so they can't be combined with blocks, unless a cache is "
+             "used: then they run over each block");
     }
     if (params.eps && (params.factor || bounded)) {
-        fail("timesteps (eps) say how many positions a step writes, so they can't be combined with factor or eb");
+        fail("timesteps (eps) decide how many positions a step writes, so they can't be combined with factor or eb");
     }
     if (params.edit_threshold && (params.factor || bounded)) {
-        fail("an edit threshold goes with a threshold or none, not with factor or eb");
+        fail("an edit threshold can be combined with a threshold, but not with factor or eb");
     }
     if (params.scorer && params.algorithm) {
-        fail("a scorer takes the place of an algorithm, give one of them");
+        fail("a scorer replaces the algorithm; set only one of them");
     }
     if (row == nullptr) {
         return;
@@ -98,18 +98,18 @@ void check_attention(const ModelInfo & info, const GenerateParams & params, cons
     const char * const what = info.arch.c_str();
     if (info.traits.attention != AttentionKind::block_causal) {
         if (params.edit_threshold || params.sub_block_length > 0) {
-            fail("an edit threshold and sub-blocks are for block-causal models, ", what, " has full attention");
+            fail("an edit threshold and sub-blocks need a block-causal model, and ", what, " has full attention");
         }
         return;
     }
     if (params.eps || row.blocks == BlockUse::never || row.score_block != nullptr) {
-        fail("timesteps (eps), origin and pc-linear are not known for block-causal models such as ", what);
+        fail("timesteps (eps), origin and pc-linear are not defined for block-causal models such as ", what);
     }
     if (params.cache_refresh > 0) {
-        fail("a cache refresh is for full attention, the stored blocks of ", what, " are exact");
+        fail("a cache refresh is for full attention; the stored blocks of ", what, " are exact already");
     }
     if (params.edit_threshold && info.traits.shift) {
-        fail("an edit threshold is for models that predict in place, the rows of ", what, " are shifted");
+        fail("an edit threshold is for models that predict in place, and the rows of ", what, " are shifted");
     }
 }
 
@@ -124,10 +124,10 @@ ScheduleKind choose_schedule(const ModelInfo & info, const GenerateParams & para
                              const AlgorithmRow & row) {
     const bool cached = settings.cache != DiffusionCache::none;
     if (params.eps && cached && !info.traits.shift) {
-        fail("timesteps (eps) and a cache go together for models that shift only, which ", info.arch, " does not");
+        fail("timesteps (eps) can be combined with a cache only for shifted models, and ", info.arch, " is not one");
     }
     if (info.traits.shift && cached && (params.factor || row.blocks == BlockUse::required)) {
-        fail("factor, eb and pc-linear are not known for a shifted model with a cache; use a threshold");
+        fail("factor, eb and pc-linear are not defined for a shifted model with a cache; use a threshold");
     }
     const bool wants_blocks = settings.block_length > 0 || params.steps_per_block > 0 || params.factor.has_value() ||
                               row.blocks == BlockUse::preferred || row.blocks == BlockUse::required;
@@ -138,7 +138,7 @@ ScheduleKind choose_schedule(const ModelInfo & info, const GenerateParams & para
         return ScheduleKind::timesteps;
     }
     if (row.blocks == BlockUse::never) {
-        fail("algorithm ", row.info.name, " follows timesteps, which ", info.arch, " takes only when asked to (eps)");
+        fail("algorithm ", row.info.name, " follows timesteps, which ", info.arch, " uses only if eps is set");
     }
     return ScheduleKind::blocks;
 }
@@ -185,7 +185,7 @@ void check_params(const GenerateParams & params, const ModelInfo & info) {
     }
     resolve_settings(info, params);
     if (!info.traits.is_diffusion() && params.cfg_scale > 0.0f) {
-        fail("classifier-free guidance masks the prompt, which an autoregressive model can't do");
+        fail("classifier-free guidance masks the prompt, and an autoregressive model has no masks");
     }
 }
 

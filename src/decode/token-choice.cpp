@@ -237,7 +237,7 @@ Candidate TokenChoice::choose(const float * logits, int32_t n_vocab, int32_t ste
     }
     const size_t chosen = draw(tokens, step, position);
     if (chosen == tokens.ids.size()) {
-        fail_runtime("the vocabulary has no token but the mask");
+        fail_runtime("the vocabulary has no token except the mask");
     }
     Candidate c;
     c.id      = tokens.ids[chosen];

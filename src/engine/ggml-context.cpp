@@ -59,7 +59,7 @@ GgmlContext::GgmlContext(std::shared_ptr<const GgmlModel> model, const ContextPa
         const bool         can    = device_has_flash(device, hp.layer(il), params);
         if (params.flash == FlashAttention::on && !can) {
             fail("device ", ggml_backend_dev_name(device), " has no flash attention for head dimension ",
-                 hp.layer(il).head_dim, "; `flash` auto or off works");
+                 hp.layer(il).head_dim, "; use `flash` auto or off");
         }
         flash_.push_back(can && params.flash != FlashAttention::off);
     }
@@ -103,7 +103,7 @@ void GgmlContext::begin_pass(std::span<const ForwardRequest> batch) {
         seq.attention    = request.attention.value_or(traits.attention);
         seq.block_length = request.block_length > 0 ? request.block_length : traits.block_length;
         if (seq.attention == AttentionKind::block_causal && seq.block_length == 0) {
-            fail("block-causal attention needs a block length, the model has none");
+            fail("block-causal attention needs a block length, and the model does not specify one");
         }
         if (is_stored(seq)) {
             seq.present.resize(static_cast<size_t>(store_.n_ctx()));

@@ -41,7 +41,7 @@ LlamaContext::LlamaContext(std::shared_ptr<const LlamaModel> model, const Contex
       taps_(model_->rope_interleaved(), model_->n_rotated()), n_ctx_(choose_n_ctx(params, model_->info().n_ctx_train)) {
     thread_count(params.n_threads); // says so if it can't be
     if (params.n_sequences != 1) {
-        fail("the number of sequences is ", params.n_sequences, ", a context over libllama has one");
+        fail("the number of sequences is ", params.n_sequences, ", but a libllama context has only one");
     }
 }
 
@@ -88,7 +88,7 @@ llama_context * LlamaContext::stored_context(int32_t first) {
         stored_ = make_context(n_ctx_, std::min(n_ctx_, chunk_max), true);
     }
     if (llama_get_memory(stored_.get()) == nullptr) {
-        fail(printable(path_), ": libllama keeps no K/V for the architecture ", info().arch);
+        fail(printable(path_), ": libllama stores no K/V for the architecture ", info().arch);
     }
     kv_truncate(0, first);
     return stored_.get();
@@ -96,17 +96,17 @@ llama_context * LlamaContext::stored_context(int32_t first) {
 
 void LlamaContext::kv_truncate(int32_t sequence, int32_t first) {
     if (sequence != 0) {
-        fail("sequence ", sequence, " does not exist, a context over libllama has sequence 0");
+        fail("sequence ", sequence, " does not exist, a libllama context has only sequence 0");
     }
     if (first < 0) {
-        fail("K/V from position ", first, " on cannot be forgotten, expected 0 or more");
+        fail("K/V from position ", first, " on cannot be removed, expected 0 or more");
     }
     // Even where nothing is known to be there: a pass that failed may have stored a part of its tokens.
     if (!stored_) {
         return;
     }
     if (!llama_memory_seq_rm(llama_get_memory(stored_.get()), 0, first, -1)) {
-        fail(printable(path_), ": the architecture ", info().arch, " cannot forget a part of what it stored");
+        fail(printable(path_), ": the architecture ", info().arch, " cannot remove a part of its stored K/V");
     }
     stored_n_ = std::min(stored_n_, first);
 }
@@ -119,23 +119,22 @@ void LlamaContext::check(const ForwardRequest & request) const {
     const int64_t first = first_position(request);
     for (size_t i = 0; i < request.positions.size(); i++) {
         if (request.positions[i] != first + static_cast<int64_t>(i)) {
-            fail("position ", request.positions[i], " at ", i,
-                 ", expected one after the other from 0 or more: libllama takes no gaps");
+            fail("position ", request.positions[i], " at ", i, ": libllama needs consecutive positions, without gaps");
         }
     }
     if (request.attention && *request.attention != info().traits.attention) {
-        fail("libllama has one kind of attention for a model, ", attention_kind_name(info().traits.attention),
-             ", asked for was ", attention_kind_name(*request.attention));
+        fail("libllama runs this model with ", attention_kind_name(info().traits.attention),
+             " attention only, but the request asks for ", attention_kind_name(*request.attention));
     }
     if (!request.extra.empty()) {
-        fail("libllama takes no extra input to the embedding");
+        fail("libllama does not support extra input to the embedding");
     }
     if (request.guidance) {
-        fail("classifier-free guidance needs a context of our own, not one over libllama");
+        fail("classifier-free guidance needs buoy's own engine, and this model runs through libllama");
     }
     for (const Observer & observer : request.observers) {
         if (observer.products) {
-            fail("architecture ", in_quotes(info().arch), " is not one of ours, only theirs can be watched");
+            fail("architecture ", in_quotes(info().arch), " runs through libllama, which can't be observed this way");
         }
     }
     if (request.kv == KvUse::none) {
@@ -145,7 +144,7 @@ void LlamaContext::check(const ForwardRequest & request) const {
         fail(printable(path_), ": K/V cannot be stored for full attention through libllama");
     }
     if (first > stored_n_) {
-        fail("position ", first, " would leave a gap after the ", stored_n_, " that are stored");
+        fail("position ", first, " would leave a gap after the ", stored_n_, " stored positions");
     }
 }
 
@@ -297,7 +296,7 @@ void LlamaContext::read_rows(llama_context * context, const ForwardRequest & req
         }
         const float * logits = llama_get_logits_ith(context, row - chunk_first);
         if (logits == nullptr) {
-            fail_runtime(printable(path_), ": libllama gives no logits for row ", row);
+            fail_runtime(printable(path_), ": libllama returned no logits for row ", row);
         }
         if (request.output == OutputKind::summary) {
             result.summaries[i] = summarize_row(logits, V);

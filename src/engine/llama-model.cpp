@@ -89,8 +89,8 @@ void LlamaModel::load(const GgufFile & file, const ModelParams & params, const C
     check_tensors(file);
     info_.traits = read_traits(file, info_.arch, traits_of(info_.arch));
     if (info_.traits.attention == AttentionKind::block_causal) {
-        fail(printable(path_), ": attention in blocks of ", info_.traits.block_length,
-             ", libllama runs full or causal attention only");
+        fail(printable(path_), ": the model has block-causal attention (blocks of ", info_.traits.block_length,
+             "), and libllama only runs full or causal attention");
     }
 
     const auto      n_layer = file.get_int(info_.arch + ".block_count").value_or(1);

@@ -72,7 +72,7 @@ void LlamaTaps::end_chunk() const {
 void LlamaTaps::end() {
     for (Record & record : records_) {
         if (record.data.empty() && !record.delivered) {
-            fail("the model has no ", tap_name(record.tap, record.layer), " that libllama would show");
+            fail("libllama does not expose ", tap_name(record.tap, record.layer), " of this model");
         }
         deliver(record);
     }

@@ -98,8 +98,8 @@ void check_can_edit(const Model & model) {
         for (const std::string & name : arch_names()) {
             names += (names.empty() ? "" : ", ") + name;
         }
-        fail("edits of the attention need an architecture of our own (", names, "), and ", in_quotes(model.info().arch),
-             " runs through libllama");
+        fail("attention edits need an architecture that buoy runs itself (", names, "), and ",
+             in_quotes(model.info().arch), " runs through libllama");
     }
 }
 

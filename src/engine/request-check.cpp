@@ -29,12 +29,12 @@ void check_layer(const char * what, int32_t layer, const ModelInfo & info) {
 
 void check_observer(const Observer & observer, const ModelInfo & info, size_t n_tokens) {
     if (!observer.taps.empty() && !observer.sink) {
-        fail("taps were asked for without a sink to take them");
+        fail("the request has taps but no sink to receive them");
     }
     for (const TapPoint & point : observer.taps) {
         check_layer("does not exist", point.layer, info);
         if (point.reduce == TapReduce::regions && observer.selection.regions.empty()) {
-            fail(tap_name(point.tap, point.layer), " is to be reduced to regions, but there are none");
+            fail(tap_name(point.tap, point.layer), " should be reduced to regions, but no regions are given");
         }
     }
     if (!observer.taps.empty()) {
@@ -44,7 +44,7 @@ void check_observer(const Observer & observer, const ModelInfo & info, size_t n_
     for (const int32_t layer : observer.probed) {
         check_layer("cannot be edited", layer, info);
         if (!observer.probe) {
-            fail("layer ", layer, " is to be probed, but there is no probe");
+            fail("layer ", layer, " should be probed, but no probe is given");
         }
     }
 }
@@ -91,8 +91,8 @@ void check_guidance(std::span<const ForwardRequest> batch, size_t index) {
     const ForwardRequest & request = batch[index];
     const size_t           other   = request.guidance->unconditional;
     if (other <= index || other >= batch.size()) {
-        fail("classifier-free guidance needs its unconditional sequence behind it in the same pass, found index ",
-             other, " for sequence ", index, " of ", batch.size());
+        fail("classifier-free guidance needs its unconditional sequence later in the same pass, found index ", other,
+             " for sequence ", index, " of ", batch.size());
     }
     if (batch[other].guidance || batch[other].tokens.size() != request.tokens.size() ||
         batch[other].rows.size() != request.rows.size() || positions_of(batch[other]) != positions_of(request) ||

@@ -55,7 +55,7 @@ std::vector<std::string> GgufWriter::texts(const std::string & key) const {
 void GgufWriter::copy_keys(const std::string & path) {
     const gguf_context_ptr source(gguf_init_from_file(path.c_str(), {true, nullptr}));
     if (source == nullptr) {
-        fail(printable(path), ": ggml can't read the keys");
+        fail(printable(path), ": ggml can't read back the keys");
     }
     for (const char * key : {"split.no", "split.count", "split.tensors.count", "general.alignment"}) {
         gguf_remove_key(source.get(), key);

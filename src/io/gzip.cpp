@@ -33,7 +33,7 @@ std::string load_unpacked(const std::string & path) {
     while ((n = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
         text.append(buffer.data(), static_cast<size_t>(n));
         if (text.size() > text_max) {
-            fail(printable(path), ": more than ", text_max, " bytes of text");
+            fail(printable(path), ": the text is longer than ", text_max, " bytes");
         }
     }
     int          code   = Z_OK;

@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    [[noreturn]] void broken() const { fail(where_, ": not a .npy header that numpy writes"); }
+    [[noreturn]] void broken() const { fail(where_, ": the .npy header is not one that numpy writes"); }
 
     void skip_space() {
         while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n')) {

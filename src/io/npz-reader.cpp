@@ -34,7 +34,7 @@ public:
         file.read(member.offset, local.data(), local.size());
         const auto u16 = [&](size_t at) { return static_cast<size_t>(local[at] | local[at + 1] << 8); };
         if ((u16(0) | u16(2) << 16) != zip::local_signature || u16(26) != member.name.size()) {
-            fail(where(), ": broken .npz archive: no header of that member at ", member.offset);
+            fail(where(), ": broken .npz archive: the member has no header at ", member.offset);
         }
         at_ = member.offset + zip::local_size + u16(26) + u16(28);
         if (at_ > member.end || member.size_packed > member.end - at_) {
@@ -45,7 +45,7 @@ public:
         if (member.deflated) {
             stream_.reset(new z_stream{});
             if (inflateInit2(stream_.get(), -MAX_WBITS) != Z_OK) {
-                fail_runtime(where(), ": zlib can't start");
+                fail_runtime(where(), ": zlib could not be initialised");
             }
             input_.resize(chunk_size);
         }
@@ -177,7 +177,7 @@ const NpzMember * NpzReader::find(const std::string & name) const {
 const NpzMember & NpzReader::get(const std::string & name) const {
     const NpzMember * member = find(name);
     if (member == nullptr) {
-        fail(printable(path()), ": no member ", in_quotes(name), " among its ", members_.size());
+        fail(printable(path()), ": none of its ", members_.size(), " members is called ", in_quotes(name));
     }
     return *member;
 }
@@ -198,7 +198,7 @@ std::vector<float> NpzReader::read_floats(const NpzMember & member, NpyHeader & 
         case NpyType::f8: read_as<double>(stream, n, data); break;
         case NpyType::i4: read_as<int32_t>(stream, n, data); break;
         case NpyType::i8: read_as<int64_t>(stream, n, data); break;
-        case NpyType::text: fail(stream.where(), ": text, expected numbers");
+        case NpyType::text: fail(stream.where(), ": the array holds text, expected numbers");
     }
     return data;
 }
@@ -227,7 +227,7 @@ std::string NpzReader::read_text(const NpzMember & member) const {
     const bool        is_array  = member.name.size() > extension.size() &&
                           member.name.compare(member.name.size() - extension.size(), extension.size(), extension) == 0;
     if (is_array && read_sized_header(stream).type != NpyType::text) {
-        fail(stream.where(), ": an array of numbers, expected text");
+        fail(stream.where(), ": the member is an array of numbers, expected text");
     }
     std::string text(static_cast<size_t>(stream.left()), '\0');
     if (!text.empty()) {

@@ -52,7 +52,8 @@ PendingFile::PendingFile(const std::string & path, bool force, unsigned mode, co
         fail(busy_message());
     }
     if (log) {
-        log(LogLevel::notice, concat(printable(temporary_), ": left by a run that was killed, replaced"));
+        log(LogLevel::notice,
+            concat(printable(temporary_), ": replaced this file, which a killed run had left behind"));
     }
 }
 
@@ -66,7 +67,7 @@ PendingFile::~PendingFile() {
 }
 
 std::string PendingFile::busy_message() const {
-    return concat(printable(path_), ": another run is writing it (", printable(temporary_), " is in use)");
+    return concat(printable(path_), ": another run is writing this file (", printable(temporary_), " is in use)");
 }
 
 PendingFile::Lock PendingFile::lock(int fd) const {
@@ -109,7 +110,7 @@ void PendingFile::remove_leftover() {
     }
     if (leftover.get() < 0 || fstat(leftover.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
         fail(printable(path_), ": can't create the output: ", printable(temporary_),
-             " exists and is not a file of ours");
+             " exists, and buoy did not create it");
     }
     switch (lock(leftover.get())) {
         case Lock::busy: fail(busy_message());
@@ -132,7 +133,7 @@ void PendingFile::check_target() const {
         return;
     }
     if (S_ISLNK(info.st_mode)) {
-        fail(printable(path_), ": the output is a symbolic link, which is never replaced");
+        fail(printable(path_), ": the output is a symbolic link; buoy never replaces those");
     }
     if (!S_ISREG(info.st_mode)) {
         fail(printable(path_), ": the output exists and is not a regular file");
@@ -168,7 +169,7 @@ void PendingFile::write(const void * data, size_t size) {
 void PendingFile::truncate(uint64_t size) {
     const auto end = static_cast<off_t>(size);
     if (ftruncate(fd_, end) != 0 || lseek(fd_, end, SEEK_SET) != end) {
-        fail_runtime(printable(path_), ": can't cut the file to ", size, " bytes: ", std::strerror(errno));
+        fail_runtime(printable(path_), ": can't truncate the file to ", size, " bytes: ", std::strerror(errno));
     }
 }
 

@@ -56,7 +56,7 @@ uint64_t tensor_bytes(const SafetensorsTensor & tensor, const std::string & wher
         bits = *product;
     }
     if (bits % 8 != 0) {
-        fail(where, ": ", bits, " bits do not fill whole bytes");
+        fail(where, ": ", bits, " bits are not a whole number of bytes");
     }
     return bits / 8;
 }
@@ -64,7 +64,7 @@ uint64_t tensor_bytes(const SafetensorsTensor & tensor, const std::string & wher
 SafetensorsTensor parse_tensor(const std::string & name, const Json & entry, const std::string & path) {
     const std::string where = concat(path, ": tensor ", in_quotes(name));
     if (name.empty() || name.size() > NAME_BYTES_MAX) {
-        fail(where, ": a name of ", name.size(), " bytes, expected 1 to ", NAME_BYTES_MAX);
+        fail(where, ": the name has ", name.size(), " bytes, expected 1 to ", NAME_BYTES_MAX);
     }
     if (!entry.is_object()) {
         fail(where, ": entry is ", entry.type_name(), ", expected an object");
@@ -210,8 +210,8 @@ std::vector<std::string> read_index(const std::string & index_path, std::set<std
     for (const auto & entry : std::filesystem::directory_iterator(dir, error)) {
         const std::string suffix = entry.path().extension().string();
         if (suffix == ".bin" || suffix == ".pt" || suffix == ".pth") {
-            fail(dir, ": only pickled weights (", entry.path().filename().string(),
-                 "), which can run code when read; save the model as safetensors (save_pretrained(…, "
+            fail(dir, ": the only weights are pickled (", entry.path().filename().string(),
+                 "), and unpickling can run code; save the model as safetensors (save_pretrained(…, "
                  "safe_serialization=True)) and convert that");
         }
     }

@@ -79,7 +79,7 @@ std::optional<Directory> read_end64(const MappedFile & file, uint64_t end) {
     const uint64_t offset  = fields.u64();
     const uint32_t n_disks = fields.u32();
     if (disk != 0 || n_disks > 1 || offset > end || end - offset < zip::end64_size + zip::locator64_size) {
-        fail(printable(file.path()), ": broken .npz archive: the zip64 directory is said to be at ", offset);
+        fail(printable(file.path()), ": broken .npz archive: it points to a zip64 directory at ", offset);
     }
     const std::string record = read_bytes(file, offset, zip::end64_size);
     Fields            end64(record, 0);
@@ -99,7 +99,7 @@ Directory locate(const MappedFile & file) {
     const std::string record = read_bytes(file, end, zip::end_size);
     Fields            fields(record, 4);
     if (fields.u16() != fields.u16()) {
-        fail(printable(file.path()), ": .npz archive in several parts");
+        fail(printable(file.path()), ": .npz archives split into several parts are not supported");
     }
     fields.skip(2);
     Directory directory;
@@ -157,7 +157,7 @@ NpzMember read_entry(const MappedFile & file, const std::string & bytes, size_t 
     }
     Fields fields(bytes, at);
     if (fields.u32() != zip::central_signature) {
-        fail(printable(file.path()), ": broken .npz archive: no member where the directory has one");
+        fail(printable(file.path()), ": broken .npz archive: the directory lists a member that is not there");
     }
     fields.skip(4);
     const uint16_t flags  = fields.u16();
@@ -193,7 +193,7 @@ NpzMember read_entry(const MappedFile & file, const std::string & bytes, size_t 
         broken_member(file, member.name, "is in another file");
     }
     if (!member.deflated && member.size != member.size_packed) {
-        broken_member(file, member.name, "is stored with two sizes");
+        broken_member(file, member.name, "is stored, but its two sizes differ");
     }
     // deflate makes nothing smaller than by 1032
     if (member.deflated && member.size / 1032 > member.size_packed) {
@@ -213,11 +213,11 @@ std::vector<NpzMember> read_zip_directory(const MappedFile & file) {
     for (uint64_t i = 0; i < directory.n_members; i++) {
         members.push_back(read_entry(file, bytes, at));
         if (!names.insert(members.back().name).second) {
-            broken_member(file, members.back().name, "is there twice");
+            broken_member(file, members.back().name, "appears twice");
         }
     }
     if (at != bytes.size()) {
-        fail(printable(file.path()), ": broken .npz archive: more in the directory than its ", directory.n_members,
+        fail(printable(file.path()), ": broken .npz archive: the directory continues after its ", directory.n_members,
              " members");
     }
     std::vector<NpzMember *> by_offset;

@@ -57,7 +57,8 @@ std::string find_model(const std::string & name_or_path, const std::string & mod
         }
         looked_at += (looked_at.empty() ? "" : ", ") + printable(directory);
     }
-    fail("the bundled model ", name_or_path, " is not in ", looked_at, "; `models_dir` names another directory");
+    fail("the bundled model ", name_or_path, " is not in ", looked_at,
+         "; set `models_dir` to the directory that has it");
 }
 
 } // namespace buoy

@@ -96,7 +96,7 @@ ggml_backend_dev_t find_device(const std::string & setting, const std::string & 
             return device;
         }
     }
-    fail(setting, ": unknown device ", in_quotes(name), ", there are: ", known);
+    fail(setting, ": unknown device ", in_quotes(name), ", the devices are: ", known);
 }
 
 std::vector<ggml_backend_dev_t> choose_gpus(const ModelParams & params) {
@@ -104,12 +104,12 @@ std::vector<ggml_backend_dev_t> choose_gpus(const ModelParams & params) {
     const bool                      none =
         std::find(params.devices.begin(), params.devices.end(), std::string("none")) != params.devices.end();
     if (none && params.devices.size() > 1) {
-        fail("`devices`: none goes alone");
+        fail("`devices`: none can't be combined with other devices");
     }
     for (const std::string & name : params.devices) {
         ggml_backend_dev_t device = name == "none" ? nullptr : find_device("`devices`", name);
         if (device != nullptr && std::find(gpus.begin(), gpus.end(), device) != gpus.end()) {
-            fail("`devices`: ", in_quotes(name), " is there twice");
+            fail("`devices`: ", in_quotes(name), " is listed twice");
         }
         if (device != nullptr && is_gpu(device)) {
             gpus.push_back(device);

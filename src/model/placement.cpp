@@ -33,7 +33,7 @@ std::regex compile(const std::string & pattern) {
     try {
         return std::regex(pattern);
     } catch (const std::regex_error & error) {
-        fail("`overrides`: ", in_quotes(pattern), " is not a regular expression: ", printable(error.what()));
+        fail("`overrides`: ", in_quotes(pattern), " is an invalid regular expression: ", printable(error.what()));
     }
 }
 
@@ -129,7 +129,7 @@ void Placement::read_overrides(const ModelParams & params, const GgufFile & file
             }
         }
         if (!found) {
-            warn(params, concat("`overrides` has no effect: no tensor's name has ", in_quotes(override.pattern)));
+            warn(params, concat("`overrides` has no effect: no tensor's name matches ", in_quotes(override.pattern)));
         }
     }
     bool any_expert = false;
@@ -174,8 +174,9 @@ void Placement::place_layers(const ModelParams & params, const GgufFile & file, 
     // looking up rows is worth the embedding's size where it saves a way over the bus in every pass
     embed_ = n_offloaded_ == n_slots ? layers_[0] : embed_;
     if (params.n_gpu_layers < 0 && n_offloaded_ < n_slots && params.log) {
-        params.log(LogLevel::notice, concat("the devices' memory holds ", n_offloaded_, " of ", n_slots - 1,
-                                            " layers and the head; the rest is on the CPU (`n_gpu_layers` decides)"));
+        params.log(LogLevel::notice,
+                   concat("the devices' memory holds ", n_offloaded_, " of ", n_slots - 1,
+                          " layers and the head; the rest stays on the CPU (set `n_gpu_layers` to override)"));
     }
 }
 

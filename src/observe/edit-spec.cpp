@@ -25,7 +25,7 @@ void parse_found(const std::string & edit, const std::string & text, size_t name
     if (at != std::string::npos) {
         const auto step = parse_number<int32_t>(rest.substr(at + 1));
         if (!step || *step < 0) {
-            refuse(edit, in_quotes(text) + " names no step behind @");
+            refuse(edit, in_quotes(text) + " has no step after @");
         }
         term.step = *step;
         rest.resize(at);
@@ -33,13 +33,13 @@ void parse_found(const std::string & edit, const std::string & text, size_t name
     if (!rest.empty()) {
         const auto epsilon = parse_number<float>(rest.substr(1));
         if (!epsilon || !std::isfinite(*epsilon) || *epsilon < 0.0f) {
-            refuse(edit, in_quotes(text) + " has no number of standard deviations behind the colon");
+            refuse(edit, in_quotes(text) + " has no number of standard deviations after the colon");
         }
         term.epsilon = *epsilon;
     }
     if ((at != std::string::npos) != (term.kind == PositionTerm::Kind::anchors)) {
         refuse(edit, in_quotes(text) + (term.kind == PositionTerm::Kind::anchors
-                                            ? " lacks the step they are found at, as in anchors@0"
+                                            ? " needs the step to find them at, as in anchors@0"
                                             : " has a step, but sinks are found in every step"));
     }
 }
@@ -127,7 +127,7 @@ EditSpec parse_edit(const std::string & text) {
     std::vector<std::string> seen;
     words >> verb;
     if (verb != "drop" && verb != "bias") {
-        refuse(text, "it begins with neither drop nor bias");
+        refuse(text, "it must begin with drop or bias");
     }
     while (words >> word) {
         const size_t equals = word.find('=');
@@ -140,7 +140,7 @@ EditSpec parse_edit(const std::string & text) {
             parse_setting(spec, name, word.substr(equals + 1));
         } else if (word[0] == '+' || word[0] == '-') {
             if (biased || verb == "drop") {
-                refuse(text, in_quotes(word) + (biased ? " is a second bias" : " is a bias, which drop does not take"));
+                refuse(text, in_quotes(word) + (biased ? " is a second bias" : " is a bias, and drop takes none"));
             }
             spec.bias = parse_bias(text, word);
             biased    = true;
@@ -149,10 +149,10 @@ EditSpec parse_edit(const std::string & text) {
         }
     }
     if (spec.keys.empty()) {
-        refuse(text, "it names no keys, as in keys=0, keys=12-15, keys=sinks or keys=REGION");
+        refuse(text, "it needs keys, such as keys=0, keys=12-15, keys=sinks or keys=REGION");
     }
     if (verb == "bias" && !biased) {
-        refuse(text, "it lacks the bias, such as +4.0");
+        refuse(text, "it needs a bias, such as +4.0");
     }
     spec.bias = verb == "drop" ? -std::numeric_limits<float>::infinity() : spec.bias;
     return spec;

@@ -48,7 +48,7 @@ Positions fixed_positions(const EditSpec & spec, const std::vector<PositionTerm>
                 for (const Region & known : regions) {
                     names += (names.empty() ? "" : ", ") + known.name;
                 }
-                fail(where, ": there is no region ", in_quotes(term.name), ", they are ", printable(names));
+                fail(where, ": there is no region ", in_quotes(term.name), ", the regions are ", printable(names));
             }
             for (const auto & [first, last] : region->spans) {
                 unite(all, resolve_ranges(where, {{first, last - 1}}, "position", n_positions));

@@ -49,7 +49,7 @@ std::vector<int32_t> resolve_ranges(const std::string & where, const IndexRanges
     for (const auto & [first, last] : ranges) {
         const int32_t wanted = last == open_end ? first : last;
         if (wanted >= count) {
-            fail(where, ": there is no ", what, " ", wanted, ", they are 0 to ", count - 1);
+            fail(where, ": there is no ", what, " ", wanted, ", expected 0 to ", count - 1);
         }
         for (int32_t i = first; i <= std::min(last, count - 1); i++) {
             indices.push_back(i);

@@ -114,7 +114,7 @@ std::string advise_smaller(const RecordChoice & choice, const RecordedShape & sh
     if (n_steps > 0) {
         return concat("`record.steps` with at most ", n_steps, " of the ", n_chosen, " steps would fit");
     }
-    return "no reduction, single layer or single step would fit";
+    return "even one layer, one step or the strongest reduction would not fit";
 }
 
 } // namespace buoy

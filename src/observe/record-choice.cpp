@@ -17,7 +17,7 @@ template <typename T> std::vector<T> ascending(std::vector<T> values) {
 std::vector<int32_t> checked(const char * what, const std::vector<int32_t> & indices, int32_t count) {
     for (int32_t index : indices) {
         if (index < 0 || index >= count) {
-            fail("recording: there is no ", what, " ", index, ", they are 0 to ", count - 1);
+            fail("recording: there is no ", what, " ", index, ", expected 0 to ", count - 1);
         }
     }
     return ascending(indices);
@@ -28,12 +28,12 @@ void check_regions(const RecordParams & params, int32_t n_positions) {
         for (const auto & [first, end] : region.spans) {
             if (first < 0 || end < first || end > n_positions) {
                 fail("recording: region ", in_quotes(region.name), " spans positions ", first, " to ", end - 1,
-                     ", they are 0 to ", n_positions - 1);
+                     ", expected 0 to ", n_positions - 1);
             }
         }
     }
     if (params.reduce == TapReduce::regions && params.regions.empty()) {
-        fail("recording: nothing to reduce to, no region is given");
+        fail("recording: reducing to regions needs at least one region");
     }
 }
 
@@ -59,12 +59,12 @@ RecordChoice choose_record(const RecordParams & params, const ModelInfo & info, 
     }
     for (Tap tap : choice.taps) {
         if (tap < Tap::attn_scores || tap > Tap::resid_post) {
-            fail("recording: there is no tap ", static_cast<int>(tap), ", they are 0 to ",
+            fail("recording: there is no tap ", static_cast<int>(tap), ", expected 0 to ",
                  static_cast<int>(Tap::resid_post));
         }
     }
     if (choice.taps.empty()) {
-        fail("recording: no tap is given");
+        fail("recording: no tap given");
     }
     return choice;
 }

@@ -105,7 +105,7 @@ Recorder::Impl::Impl(const RecordParams & params, const ModelInfo & info, const 
     const RecordedShape shape   = {info_, plan_, meta_.size_max(plan_.n_positions, n_steps)};
     predicted_                  = predict_size(choice_, shape);
     if (predicted_ > params_.max_size) {
-        fail(printable(params_.path), ": the recording may need ", size_text(predicted_), " (", predicted_,
+        fail(printable(params_.path), ": the recording could need ", size_text(predicted_), " (", predicted_,
              " bytes), the limit is ", size_text(params_.max_size), " (`record.max_size`); ",
              advise_smaller(choice_, shape, params_.max_size));
     }
@@ -195,7 +195,7 @@ void Recorder::Impl::finish() {
         queue_.reset();
         npz_.reset();
         file_.reset();
-        log(LogLevel::warn, concat(printable(params_.path), ": no step was completed, so there is no recording"));
+        log(LogLevel::warn, concat(printable(params_.path), ": no step was completed, so nothing was recorded"));
         return;
     }
     const int64_t S = run_log_.n_steps();

@@ -20,7 +20,7 @@ int32_t index_of(const nlohmann::json & value, const std::string & where) {
 
 std::string text_of(const nlohmann::json & value, const std::string & where, const char * key) {
     if (!value.is_string() || value.get_ref<const std::string &>().empty()) {
-        fail(where, ": ", key, " is not a text");
+        fail(where, ": ", key, " is not a non-empty string");
     }
     return value.get<std::string>();
 }
@@ -31,8 +31,8 @@ void check_name(const std::string & name, const std::string & where) {
                       name.find_first_of("0123456789+-") != 0 && name != "all" && name != "sinks" && name != "anchors";
     if (!word) {
         fail(where, ": the name ", in_quotes(name),
-             " is not a word: it begins with a digit or sign, has a space or one of , = @ : * in it, or means "
-             "something else");
+             " can't be used: a name must not begin with a digit or sign, contain a space or one of , = @ : *, or be "
+             "a word that edits use");
     }
 }
 
@@ -43,7 +43,7 @@ void parse_place(const nlohmann::json & json, const std::string & where, RegionS
     if (json.contains("role")) {
         spec.role = text_of(json["role"], where, "role");
         if (spec.role != "system" && spec.role != "user" && spec.role != "assistant") {
-            fail(where, ": the role ", in_quotes(spec.role), " is none of system, user and assistant");
+            fail(where, ": the role ", in_quotes(spec.role), " is not system, user or assistant");
         }
     }
     if (json.contains("tokens")) {
@@ -61,7 +61,7 @@ void parse_place(const nlohmann::json & json, const std::string & where, RegionS
         const nlohmann::json & which = json["occurrence"];
         spec.occurrence              = which == "all" ? 0 : index_of(which, where);
         if (spec.text.empty() || (spec.occurrence == 0 && which != "all")) {
-            fail(where, ": occurrence is for a text, a number from 1 on or \"all\"");
+            fail(where, ": occurrence needs a text, and is a number from 1 or \"all\"");
         }
     }
 }

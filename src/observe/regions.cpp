@@ -125,7 +125,7 @@ Region resolve(const RegionSpec & spec, const PromptText & prompt, const Vocab &
     if (!spec.role.empty()) {
         region.spans = find_role(prompt, vocab, source.messages, spec.role);
         if (region.spans.empty()) {
-            fail(where, ": the prompt has no message of the role ", in_quotes(spec.role));
+            fail(where, ": the prompt has no message with the role ", in_quotes(spec.role));
         }
     } else if (!spec.text.empty()) {
         const std::vector<Bytes> found = find_text(prompt, spec.text);

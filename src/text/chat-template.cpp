@@ -74,7 +74,8 @@ void check_role(const ChatMessage & message) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
     });
     if (message.role.empty() || !word) {
-        fail("chat message with role ", in_quotes(message.role), ", expected a word such as user, assistant or system");
+        fail("a chat message has the role ", in_quotes(message.role),
+             ", expected a word such as user, assistant or system");
     }
 }
 
@@ -110,7 +111,7 @@ ChatTemplate::ChatTemplate(std::string origin, const std::string & source, std::
     : origin_(std::move(origin)), bos_(std::move(bos)), eos_(std::move(eos)), program_(std::make_unique<Program>()) {
     if (source.size() > template_length_max || longest_tag(source) > tag_length_max ||
         nesting_depth(source) > depth_max) {
-        fail(origin_, ": tokenizer.chat_template is not a sane template: ", source.size(), " bytes, nested ",
+        fail(origin_, ": tokenizer.chat_template is too large or too deeply nested: ", source.size(), " bytes, nested ",
              nesting_depth(source), " deep, longest tag ", longest_tag(source), " bytes");
     }
     try {

@@ -147,7 +147,7 @@ struct Vocab::Impl {
 
     void tokenize_known(const std::string & text, std::vector<int32_t> & ids) const {
         if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 2)) {
-            fail("text of ", text.size(), " bytes, expected at most 1 GiB");
+            fail("the text has ", text.size(), " bytes, expected at most 1 GiB");
         }
         const auto           length = static_cast<int32_t>(text.size());
         std::vector<int32_t> out(text.size() + 8);
@@ -185,7 +185,7 @@ struct Vocab::Impl {
         } catch (const Error &) {
             throw;
         } catch (const std::exception & error) {
-            fail(path, ": the vocabulary cannot express the text: ", error.what());
+            fail(path, ": the tokenizer cannot encode the text: ", error.what());
         }
     }
 

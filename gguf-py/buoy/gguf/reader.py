@@ -21,7 +21,7 @@ _NAMES = {
 
 
 class GgufError(ValueError):
-    """The file is not what a GGUF file should be."""
+    """The file is not a valid GGUF file."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Cursor:
 
     def take(self, count):
         if count > len(self.data) - self.at:
-            raise GgufError(f"{self.path}: ends at byte {len(self.data)}, in the middle of its header")
+            raise GgufError(f"{self.path}: the file ends at byte {len(self.data)}, inside its header")
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -96,7 +96,7 @@ def read_gguf(path):
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:
-            raise GgufError(f"{path}: empty") from None
+            raise GgufError(f"{path}: the file is empty") from None
     with data:
         cursor = _Cursor(data, str(path))
         if cursor.take(4) != b"GGUF":

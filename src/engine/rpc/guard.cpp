@@ -52,7 +52,7 @@ void on_abort(const char * message) {
     } else if (std::strstr(message, "Failed to connect") != nullptr) {
         throw RpcAbort(std::string("cannot connect: ") + std::strerror(reason));
     } else {
-        throw RpcAbort("it does not answer as an RPC server does");
+        throw RpcAbort("it does not answer like an RPC server");
     }
 }
 
@@ -86,7 +86,7 @@ void RpcGuard::run(std::function<void()> work) const {
 
 std::string RpcGuard::try_run(std::function<void()> work, std::chrono::seconds limit) const {
     if (n_servers_lost != n_lost_before_) {
-        return "the connection was lost before";
+        return "the connection was already lost";
     }
     std::packaged_task<void()> task([work = std::move(work), log = gated(log_)] {
         sigset_t pipe; // for the threads that ggml starts from here, too: what a server closed is told by an error
@@ -117,7 +117,8 @@ std::string RpcGuard::try_run(std::function<void()> work, std::chrono::seconds l
             thread.detach();
             if (late) {
                 connections_.end_all(); // ggml must not keep its lock forever
-                why = concat("no answer within ", limit.count(), " s; it may have another client, or be no RPC server");
+                why = concat("no answer within ", limit.count(),
+                             " s; it may be serving another client, or not be an RPC server");
             }
             return why;
         }

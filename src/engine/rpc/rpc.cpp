@@ -35,7 +35,7 @@ void add_rpc_servers(const std::vector<std::string> & endpoints) {
     ggml_backend_reg_t rpc = ggml_backend_reg_by_name("RPC");
     void * found = rpc == nullptr ? nullptr : ggml_backend_reg_get_proc_address(rpc, "ggml_backend_rpc_add_server");
     if (found == nullptr) {
-        fail("RPC servers can't be used: this build has no RPC backend (BUOY_RPC=ON makes one)");
+        fail("RPC servers can't be used: this build has no RPC backend (configure with -DBUOY_RPC=ON)");
     }
     auto * add_server = reinterpret_cast<AddServer>(found);
     for (const std::string & endpoint : endpoints) {
