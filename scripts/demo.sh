@@ -55,6 +55,17 @@ if [ -n "$gold" ]; then
     say "→ The right answer is \"$gold\": $right of 2 models say it."
 fi
 
+# The quickstart builds first what the answers need. These are for the rest.
+missing=()
+for program in llama-attention llama-diffusion-eval; do
+    [ -x "$bin/$program" ] || missing+=(--target "$program")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+    echo
+    say "Compiling the programs for the next parts (only this first time):"
+    cmake --build build --parallel "${missing[@]}" >&2
+fi
+
 title "2. What do they attend to, step by step?"
 say "Attention weights say how much each token draws on every other one. An anchor is a position that receives far more than the rest: more than 3 standard deviations above the mean (z > 3), here in the mean of all layers. Each row is a run of steps with the same anchors."
 echo
