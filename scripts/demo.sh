@@ -33,15 +33,17 @@ title "The prompt"
 printf '%s\n' "$prompt" | fold -s -w 80 | sed 's/ *$//'
 
 title "1. Both models answer"
+live=()
 say "buoy-mdm, a diffusion model, starts from 64 masks and fills in, at each step, the position it is most confident about. buoy-arm, its autoregressive twin, has the same size and tokenizer, but writes from left to right and sees only the tokens before it."
 # answer MODEL NAME [FLAG…]: runs it and keeps what it says
 answer() {
     local model="$1" name="$2"
     shift 2
     "$bin/llama-diffusion-cli" -m "$model" -f "$out/prompt.txt" -n 64 --temp 0 --no-perf --attn-dump "$out/$name.npz" \
-        --force "$@" > "$out/$name.txt" 2> "$out/$name.err" || { cat "$out/$name.err" >&2; exit 1; }
+        --force "$@" > "$out/$name.txt"
 }
-answer buoy-mdm mdm --diffusion-block-length 64
+[ $terminal = no ] || live=(--diffusion-visual --diffusion-visual-delay 40)
+answer buoy-mdm mdm --diffusion-block-length 64 ${live[@]+"${live[@]}"}
 answer buoy-arm arm
 echo
 right=0

@@ -114,7 +114,8 @@ std::string mark_label(const AnchorRule & rule) {
         case AnchorRule::Kind::automatic:
         case AnchorRule::Kind::code: return "largest column, no threshold is met (rule code)";
         case AnchorRule::Kind::above: return concat("anchor: more than the mean of the others + ", rule.amount);
-        case AnchorRule::Kind::std: return concat("anchor: more than ", rule.amount, " deviations above the mean");
+        case AnchorRule::Kind::std:
+            return concat("anchor: more than ", rule.amount, " standard deviations above the mean");
         case AnchorRule::Kind::bos: return "first position (rule bos)";
         case AnchorRule::Kind::top_k:
             return rule.k == 1 ? "largest column (rule top-k:1)"
