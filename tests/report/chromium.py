@@ -82,7 +82,7 @@ class Browser:
                 return answer["result"]
             self.events.append(answer)
 
-    def open(self, path, width=1280, height=900, dark=False):
+    def open(self, path, width=1280, height=900, dark=False, ready="document.querySelectorAll('.pane').length > 0"):
         """A fresh tab with the page, loaded."""
         target = self.send("Target.createTarget", session=False, url="about:blank")["targetId"]
         self.session = self.send("Target.attachToTarget", session=False, targetId=target, flatten=True)["sessionId"]
@@ -92,7 +92,7 @@ class Browser:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.send("Page.navigate", url="file://" + os.path.abspath(path))
-        self.wait("document.readyState === 'complete' && document.querySelectorAll('.pane').length > 0")
+        self.wait(f"document.readyState === 'complete' && {ready}")
 
     def run(self, expression):
         """The value of JavaScript in the page."""
