@@ -155,7 +155,7 @@ TEST_CASE("eval cli: Ctrl-C ends behind a whole line, with 130") {
     program.send(SIGINT);
     const ProgramResult result = program.finish();
     CHECK(result.code == 130);
-    CHECK(contains(result.err, "the same command goes on from"));
+    CHECK(contains(result.err, "run the same command again to continue"));
     CHECK(result.out == "");
     CHECK(reference().bytes.rfind(read_file(path), 0) == 0);
     CHECK(read_file(path).back() == '\n');
@@ -191,7 +191,7 @@ TEST_CASE("eval cli: what it refuses") {
     check_refused(eval(questions(dir + "/new", {"--shard", "4/3"})), "'4/3' is not I/N");
     check_refused(eval(questions(dir + "/new", {"--passages", "0"})), "from 1 to");
     check_refused(eval(questions(dir + "/new", {"--truncate-gold", "0.5,2"})), "'2' is not a number between 0 and 1");
-    check_refused(eval(questions(dir + "/new", {"--json", "--csv"})), "use one of them");
+    check_refused(eval(questions(dir + "/new", {"--json", "--csv"})), "can't be combined");
     check_refused(eval(questions(dir + "/new", {"-n", "-1"})), "at least one token");
     check_refused(eval(questions(dir + "/new", {"-d", write_file(dir, "bad.jsonl", "\n{}\n")})),
                   "bad.jsonl:2: no question");

@@ -66,11 +66,11 @@ TEST_CASE("byte order mark, carriage returns and empty lines do not matter") {
 }
 
 TEST_CASE("what is wrong is told with file and line") {
-    CHECK(refusal("") == "dir/data.jsonl: holds no questions, expected one JSON object a line");
+    CHECK(refusal("") == "dir/data.jsonl: contains no questions, expected one JSON object per line");
     CHECK(contains(refusal("\n{\"question\": \"q\"}\n"), "dir/data.jsonl:2: no answer"));
     CHECK(contains(refusal("{\"answers\": [\"x\"]}"), "dir/data.jsonl:1: no question"));
-    CHECK(contains(refusal("{\"question\": 5, \"answers\": [\"x\"]}"), "expected a text, found number"));
-    CHECK(contains(refusal("{\"question\": \"q\", \"answers\": [5]}"), "answers: expected a text"));
+    CHECK(contains(refusal("{\"question\": 5, \"answers\": [\"x\"]}"), "expected a string, found number"));
+    CHECK(contains(refusal("{\"question\": \"q\", \"answers\": [5]}"), "answers: expected a string"));
     CHECK(contains(refusal("{\"question\": \"q\", \"answers\": [\"\"]}"), "no answer"));
     CHECK(contains(refusal("{\"question\": \"q\", \"answers\": [\"x\"], \"ctxs\": {}}"), "expected a list"));
     CHECK(contains(refusal("{\"question\": \"q\", \"answers\": [\"x\"], \"ctxs\": [{\"title\": \"t\"}]}"),

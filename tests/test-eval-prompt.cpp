@@ -70,11 +70,11 @@ TEST_CASE("a template of one's own") {
 TEST_CASE("what is wrong with a template") {
     CHECK(refusal("nothing") == "t.txt: has no {{question}}");
     CHECK(refusal("a\n{{who}}") == "t.txt:2: {{who}} is not known");
-    CHECK(refusal("{{text}}") == "t.txt:1: {{text}} is known inside of passages only");
+    CHECK(refusal("{{text}}") == "t.txt:1: {{text}} is only known inside passages");
     CHECK(refusal("{{question") == "t.txt:1: {{ without }}");
     CHECK(contains(refusal("{{#passages}}\n{{question}}"), "the section 'passages' is not closed"));
     CHECK(contains(refusal("{{question}}{{/passages}}"), "closes nothing"));
-    CHECK(contains(refusal("{{#passages}}{{#passages}}{{/passages}}{{/passages}}"), "passages inside of passages"));
+    CHECK(contains(refusal("{{#passages}}{{#passages}}{{/passages}}{{/passages}}"), "passages inside passages"));
 }
 
 TEST_CASE("regions are where the parts are") {

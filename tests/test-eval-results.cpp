@@ -144,7 +144,7 @@ TEST_CASE("a run with other settings is refused, and the file stays as it is") {
     other = header_of();
     other.settings["models"].push_back({{"name", "m3"}});
     CHECK(open(other) == path + ": made with other settings: models/2/name is nothing, expected \"m3\"");
-    CHECK(open(header_of(1, 2)) == path + ": holds shard 1/1, expected 2/2");
+    CHECK(open(header_of(1, 2)) == path + ": contains shard 1/1, expected 2/2");
     CHECK(read_file(path) == before);
     write_file(path, "some text of mine\n");
     CHECK(contains(open(header_of()), ":1: not a result of llama-diffusion-eval"));

@@ -21,7 +21,7 @@ struct Typed {
 
 void add_file_commands(Program & program) {
     const auto typed = std::make_shared<Typed>();
-    Command &  info  = add_recording_command(program, "info", "what a recording holds", typed->paths, 1, 1);
+    Command &  info  = add_recording_command(program, "info", "show what a recording contains", typed->paths, 1, 1);
     info.flags.toggle("--json", typed->json, true, "print it as JSON, with all of meta.json");
     info.run = [typed](const Command &) {
         std::cout << (typed->json ? buoy::analysis::recording_json(typed->paths[0])
@@ -30,12 +30,13 @@ void add_file_commands(Program & program) {
     };
 
     Command & cat =
-        add_recording_command(program, "cat", "one member: an array as CSV, or meta.json", typed->paths, 1, 1);
-    cat.flags.text("member", "MEMBER", typed->member, "its name, such as attn/step_0003/layer_05").is_required();
+        add_recording_command(program, "cat", "print one member: an array as CSV, or meta.json", typed->paths, 1, 1);
+    cat.flags.text("member", "MEMBER", typed->member, "name of the member, such as attn/step_0003/layer_05")
+        .is_required();
     cat.flags
         .number("--index", "N", typed->index, {0, whole_max},
-                "of an array with three dimensions, the matrix at this index (a head); without it all of them, each "
-                "line led by the index")
+                "of a three-dimensional array, print only the matrix at this index (a head); by default all of them, "
+                "each line starting with its index")
         .with_default("")
         .with_setting("index");
     cat.run = [typed](const Command &) {
@@ -52,7 +53,7 @@ void add_export_command(Program & program) {
     const auto typed = std::make_shared<Export>();
     auto &     p     = typed->params;
     Command &  command =
-        add_recording_command(program, "export", "write a recording in another form", typed->paths, 1, 1);
+        add_recording_command(program, "export", "convert a recording to another format", typed->paths, 1, 1);
     command.flags.text("-o, --output", "FILE", p.out, "file to write").is_required();
     command.flags.text("--format", "NAME", p.format, "neuir, npz, csv or bertviz")
         .with_values({"neuir", "npz", "csv", "bertviz"})
@@ -68,12 +69,11 @@ void add_export_command(Program & program) {
 }
 
 void add_report_command(Program & program) {
-    const auto typed  = std::make_shared<buoy::report::ReportParams>();
-    Command & command = add_recording_command(program, "report", "one page to explore a recording, or two side by side",
-                                              typed->paths, 1, 2);
+    const auto typed   = std::make_shared<buoy::report::ReportParams>();
+    Command &  command = add_recording_command(
+         program, "report", "make a page to explore a recording, or two side by side", typed->paths, 1, 2);
     command.flags.text("-o, --output", "FILE.html", typed->out, "page to write").is_required();
-    command.flags
-        .texts("--label", "NAME", typed->labels, 1, "name to show instead of the model's, one for each recording")
+    command.flags.texts("--label", "NAME", typed->labels, 1, "name to show instead of the model's, once per recording")
         .with_setting("labels");
     command.flags
         .call(
@@ -81,7 +81,7 @@ void add_report_command(Program & program) {
             [typed](const std::string & where, const std::string & text) {
                 typed->max_size = buoy::parse_size(where, text);
             },
-            "most that the attention on the page may take, such as 500K or 80M")
+            "maximum size of the attention data on the page, such as 500K or 80M")
         .with_default("20M")
         .with_setting("max_size");
     command.flags.toggle("--force", typed->force, true, "replace an existing file").with_setting("force");

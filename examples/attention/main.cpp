@@ -7,7 +7,7 @@ Command & add_recording_command(Program & program, const std::string & name, con
     Command & command = program.add(name, help);
     command.flags.group("Input and output");
     Flag & paths       = command.flags.texts(n_max > 1 ? "recordings" : "recording", "RUN.npz", target, n_max,
-                                       "what llama-diffusion-cli --attn-dump wrote");
+                                       "recording that llama-diffusion-cli --attn-dump wrote");
     paths.n_values_min = n_min;
     paths.is_required();
     for (const char * what : {"layers", "heads", "steps", "rows", "taps", "reduce", "regions"}) {
@@ -29,7 +29,7 @@ void add_layers_flag(FlagTable & table, buoy::IndexRanges & layers) {
 }
 
 int main(int argc, char ** argv) {
-    Program program("llama-attention", "Looks into recordings of attention (run.npz).", Program::Interrupt::at_once);
+    Program program("llama-attention", "Analyses recordings of attention (run.npz).", Program::Interrupt::at_once);
     program.group("Files");
     add_file_commands(program);
     add_export_command(program);

@@ -29,7 +29,7 @@ bool same_file(const std::string & a, const std::string & b) {
 
 void check(const Typed & typed) {
     if (typed.json && typed.csv) {
-        fail("--json and --csv both want standard output");
+        fail("--json and --csv can't be combined: both print to standard output");
     }
     for (const std::string & figure : {typed.svg, typed.png}) {
         for (const std::string & input : typed.params.paths) {
@@ -38,7 +38,7 @@ void check(const Typed & typed) {
             }
         }
         if (std::filesystem::path(figure).extension() == ".npz") {
-            fail(printable(figure), ": a figure can't be written under a recording's name");
+            fail(printable(figure), ": the name of a figure can't end with .npz");
         }
     }
     if (!typed.svg.empty() && same_file(typed.svg, typed.png)) {
@@ -81,7 +81,7 @@ void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams 
         add_layers_flag(table, params.layers);
     }
     if (metric.step) {
-        table.number("--step", "N", params.step, {0, whole_max}, "the pattern as it stood after this step")
+        table.number("--step", "N", params.step, {0, whole_max}, "use the pattern as it was after this step")
             .with_setting("step");
     }
     if (metric.rule) {
@@ -95,7 +95,7 @@ void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams 
             .with_setting("rule");
     }
     if (metric.head) {
-        table.number("--head", "N", params.head, {0, whole_max}, "maps of this head instead of the mean of all")
+        table.number("--head", "N", params.head, {0, whole_max}, "show this head instead of the mean over heads")
             .with_setting("head");
     }
     if (metric.gold) {
@@ -105,11 +105,11 @@ void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams 
     }
     if (metric.min_recall) {
         table.number("--min-recall", "PERCENT", params.min_recall, {-1, 100},
-                     "leave out answers whose ROUGE-1 recall is not above");
+                     "skip answers whose ROUGE-1 recall is PERCENT or less");
     }
     if (metric.seed) {
         table.number("--seed", "N", params.seed, {0, std::numeric_limits<uint32_t>::max()},
-                     "of the resampling for confidence intervals");
+                     "seed of the bootstrap for confidence intervals");
     }
 }
 
@@ -126,13 +126,14 @@ void add_metric_commands(Program & program) {
         add_study_flags(table, metric, typed->params);
         table
             .texts("--label", "NAME", typed->params.labels, 1,
-                   "name to show instead of the model's, one for each recording; the same name groups them")
+                   "name to show instead of the model's, once per recording; recordings of the same name form a group")
             .with_setting("labels");
         table.toggle("--json", typed->json, true, "print everything as JSON");
         table.toggle("--csv", typed->csv, true, "print the numbers as CSV");
-        table.text("--svg", "FILE", typed->svg, "write the figure");
-        table.text("--png", "FILE", typed->png, "write the figure");
-        table.choice("--theme", theme_names, typed->theme, "an SVG has both unless told");
+        table.text("--svg", "FILE", typed->svg, "write the figure as SVG");
+        table.text("--png", "FILE", typed->png, "write the figure as PNG");
+        table.choice("--theme", theme_names, typed->theme,
+                     "colours of the figure; by default an SVG has both, a PNG is light");
         command.run = [typed](const Command & itself) { return run(itself, *typed); };
     }
 }

@@ -14,7 +14,7 @@ constexpr const char * name = "llama-diffusion-eval";
 
 void check_report(const EvalParams & params) {
     if (params.json && params.csv) {
-        buoy::fail("--json and --csv each say what is printed, use one of them");
+        buoy::fail("--json and --csv can't be combined: both print to standard output");
     }
 }
 
@@ -32,7 +32,7 @@ void print_report(const std::string & path, const EvalParams & params) {
         }
         text += conclusions_text(report.conclusions, width);
         if (report.n_results != report.n_expected) {
-            text += buoy::concat("\nnot complete: ", report.n_results, " of ", report.n_expected, " answers\n");
+            text += buoy::concat("\nincomplete: ", report.n_results, " of ", report.n_expected, " answers\n");
         }
         print_text(text);
     }
@@ -62,7 +62,7 @@ int run_questions(const EvalParams & params, const Console & console) {
         buoy::make_figure_directory(params.figures); // not found out after hours
     }
     if (params.output.empty()) {
-        console.log(buoy::LogLevel::notice, "the answers are in " + buoy::printable(evaluation.output()));
+        console.log(buoy::LogLevel::notice, "writing the answers to " + buoy::printable(evaluation.output()));
     }
     bool complete = false;
     try {
@@ -75,7 +75,7 @@ int run_questions(const EvalParams & params, const Console & console) {
     line.clear();
     if (!complete) {
         console.log(buoy::LogLevel::notice,
-                    "stopped; the same command goes on from " + buoy::printable(evaluation.output()));
+                    "stopped; run the same command again to continue " + buoy::printable(evaluation.output()));
         return exit_interrupted;
     }
     print_report(evaluation.output(), params);
@@ -101,14 +101,14 @@ int main(int argc, char ** argv) {
     program.usage = "  llama-diffusion-eval qa -m MODEL[,MODEL...] -d DATA.jsonl -o RESULTS.jsonl [flags]\n"
                     "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv] [--figures DIR]\n"
                     "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n";
-    program.notes = "(the same command goes on from there).";
+    program.notes = "(run the same command again to continue).";
 
     const auto params = std::make_shared<EvalParams>();
     Command &  ask    = program.add("qa", "ask the questions");
     add_qa_flags(ask.flags, *params);
     ask.run = [params](const Command & itself) { return qa(itself, *params); };
 
-    Command & summary = program.add("summary", "what a result file says");
+    Command & summary = program.add("summary", "summarise a result file");
     add_summary_flags(summary.flags, *params);
     summary.run = [params](const Command &) {
         check_report(*params);
@@ -119,7 +119,7 @@ int main(int argc, char ** argv) {
         return 0;
     };
 
-    Command & merge = program.add("merge", "put the result files of shards together");
+    Command & merge = program.add("merge", "merge the result files of shards");
     add_merge_flags(merge.flags, *params);
     merge.run = [params](const Command &) {
         if (params->files.empty() || params->output.empty()) {

@@ -55,21 +55,23 @@ void add_input_flags(FlagTable & table, EvalParams & o) {
         .call(
             "-m, --model", "FILES",
             [&o](const std::string & where, const std::string & text) { add_models(where, text, o.qa.models); },
-            "GGUF files to ask, comma-separated, or names of bundled models: buoy-mdm, buoy-arm; can be repeated")
+            "GGUF files, separated by commas, or bundled models: buoy-mdm, buoy-arm; can be repeated")
         .repeatable = true;
-    table.text("-d, --data", "FILE", o.qa.data, "questions: one JSON object a line, or gzip of that");
+    table.text("-d, --data", "FILE", o.qa.data, "questions: one JSON object per line, may be gzipped");
     table.text(
         "-o, --output", "FILE", o.output,
-        "result file, a line for each answer; where it exists already, the run goes on from its end; by default named "
-        "after the dataset and the settings, in this directory");
-    table.text("--template", "FILE", o.qa.form, "how question and passages become a prompt (docs/evaluation.md)")
+        "result file, one line per answer; if it exists, the run continues where it ends; by default named after the "
+        "dataset and the settings, in this directory");
+    table
+        .text("--template", "FILE", o.qa.form,
+              "template that turns question and passages into a prompt (docs/evaluation.md)")
         .with_default("an instruction, numbered passages, the question");
-    table.toggle("--raw", o.qa.raw, true, "take the prompt as it is, without the model's chat template");
-    table.number("--limit", "N", o.qa.n_items, {1, 1e9}, "only the first N questions").with_default("all");
+    table.toggle("--raw", o.qa.raw, true, "use the prompt as it is, without the model's chat template");
+    table.number("--limit", "N", o.qa.n_items, {1, 1e9}, "ask only the first N questions").with_default("all");
     table
         .call(
             "--shard", "I/N", [&o](const std::string & where, const std::string & text) { set_shard(where, text, o); },
-            "only every N-th question, from the I-th on; merge puts the files together")
+            "ask only every N-th question, starting with the I-th; merge joins the result files")
         .with_setting("shard");
 }
 
@@ -89,30 +91,31 @@ void add_condition_flags(FlagTable & table, EvalParams & o) {
             plan.truncate_gold.push_back(*share);
         }
     };
-    table.group("Conditions, a column each");
-    table.toggle("--no-closed-book", plan.closed_book, false, "leave out the questions without passages");
+    table.group("Conditions, one column each");
+    table.toggle("--no-closed-book", plan.closed_book, false, "don't ask the questions without passages");
     table
         .call("--passages", "LIST", counts_setter(plan.passages, 1),
-              "how many passages to show, 1,5 or 1-5; the largest number is what the conditions below start from")
+              "numbers of passages to show, such as 1,5 or 1-5; the conditions below start from the largest")
         .with_default("5");
-    table.call("--gold-position", "LIST", set_positions,
-               "the gold passage at these places, 1,5,10 or all; passages of other questions fill up");
+    table.call(
+        "--gold-position", "LIST", set_positions,
+        "put the gold passage at these positions, such as 1,5,10, or all; passages of other questions fill the rest");
     table.call("--noise", "LIST", counts_setter(plan.noise, 0),
-               "the gold passage among so many passages of other questions, 0-9");
-    table.toggle("--shuffle", plan.shuffle, true, "the passages in another order");
-    table.toggle("--drop-gold", plan.drop_gold, true, "without the gold passage");
-    table.toggle("--repeat-gold", plan.repeat_gold, true, "the gold passage once more at the end");
-    table.call("--truncate-gold", "LIST", set_shares, "only these shares of the gold passage's words, 0.25,0.5");
+               "hide the gold passage among this many passages of other questions, such as 0-9");
+    table.toggle("--shuffle", plan.shuffle, true, "shuffle the passages");
+    table.toggle("--drop-gold", plan.drop_gold, true, "leave out the gold passage");
+    table.toggle("--repeat-gold", plan.repeat_gold, true, "repeat the gold passage at the end");
+    table.call("--truncate-gold", "LIST", set_shares,
+               "keep only these fractions of the gold passage's words, such as 0.25,0.5");
     table.toggle("--contradict", plan.contradict, true,
-                 "a copy of the gold passage with another question's answer in it, somewhere between the others");
+                 "add a copy of the gold passage with another question's answer, at a random position");
     std::string ready;
     for (const auto & [name, help] : buoy::ready_edit_names()) {
         ready += (ready.empty() ? "" : ", ") + name + " (" + help + ")";
     }
     table
         .texts("--attn-edit", "EDIT", o.edits, 1,
-               "the attention edited: " + ready +
-                   ", a SPEC as in docs/interventions.md, or NAME: SPEC; can be repeated")
+               "edit the attention: " + ready + ", a SPEC as in docs/interventions.md, or NAME: SPEC; can be repeated")
         .with_setting("edits");
 }
 
@@ -120,7 +123,8 @@ void add_output_flags(FlagTable & table, EvalParams & o) {
     table.group("Report");
     table.toggle("--json", o.json, true, "print one JSON object instead of tables");
     table.toggle("--csv", o.csv, true, "print CSV instead of tables");
-    table.text("--figures", "DIR", o.figures, "write the figures there, as SVG and PNG").with_setting("figures");
+    table.text("--figures", "DIR", o.figures, "write the figures to this directory, as SVG and PNG")
+        .with_setting("figures");
 }
 
 } // namespace
@@ -134,11 +138,11 @@ void add_qa_flags(FlagTable & table, EvalParams & o) {
     table.group("Attention");
     table
         .toggle("--attn-metrics", o.qa.attention, true,
-                "measure where the attention goes while the answers are written; kept in the result file")
+                "measure attention while the answers are written, and store it in the result file")
         .with_setting("attention");
     add_output_flags(table, o);
-    table.toggle("-v, --verbose", o.verbose, true, "say what happens");
-    table.text("--log-file", "FILE", o.log_file, "write all messages to a file as well").with_env("LLAMA_ARG_LOG_FILE");
+    table.toggle("-v, --verbose", o.verbose, true, "log details");
+    table.text("--log-file", "FILE", o.log_file, "also write all messages to this file").with_env("LLAMA_ARG_LOG_FILE");
 }
 
 void add_summary_flags(FlagTable & table, EvalParams & o) {
@@ -162,7 +166,7 @@ void settle_questions(EvalParams & o) {
         buoy::fail("qa needs -m MODEL and -d DATA.jsonl");
     }
     if (o.seed < 0) {
-        buoy::fail("-s ", o.seed, ": an evaluation that draws its seed can't be resumed, expected a number from 0");
+        buoy::fail("-s ", o.seed, ": an evaluation with a random seed can't be resumed; expected 0 or more");
     }
     settle(o);
     o.qa.plan.edits = buoy::parse_qa_edits(o.edits);

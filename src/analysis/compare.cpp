@@ -15,8 +15,8 @@ namespace {
 enum Number : size_t { received_distance, pattern_distance, kept, lost, gained, overlap, with_a, with_b, n_numbers };
 
 const std::vector<Quantity> quantities = {
-    {"received_distance", "distance of received", 4},
-    {"pattern_distance", "distance of patterns", 4},
+    {"received_distance", "received distance", 4},
+    {"pattern_distance", "pattern distance", 4},
     {"anchors_kept", "anchors kept", 2},
     {"anchors_lost", "lost", 2},
     {"anchors_gained", "gained", 2},

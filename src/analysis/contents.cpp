@@ -95,7 +95,7 @@ Contents read_contents(const std::string & path) {
     }
     const nlohmann::json meta = parse_json(file.read_text(*member), printable(path) + ": meta.json");
     if (MetaReader(meta, printable(path) + ": meta.json").text({"format"}) != "buoy-recording") {
-        fail(printable(path), ": not a recording: meta.json is of another format");
+        fail(printable(path), ": not a recording: meta.json has another format");
     }
     Contents contents;
     contents.size = file.size();
@@ -160,7 +160,7 @@ std::string contents_text(const std::string & path, const Contents & contents) {
         out << std::left << std::setw(10) << name << text << "\n";
     };
     line("file", concat(printable(path), ", ", size_text(contents.size), ", ",
-                        meta.boolean({"complete"}) ? "complete" : "stopped before its end"));
+                        meta.boolean({"complete"}) ? "complete" : "stopped early"));
     line("model", concat(printable(meta.text({"model", "name"}), 100), meta.text({"model", "name"}).empty() ? "" : ", ",
                          printable(meta.text({"model", "arch"}), 40), ", ", meta.text({"attention"}), " attention, ",
                          meta.count({"model", "n_layer"}), " layers, ", meta.count({"model", "n_head"}), " heads"));

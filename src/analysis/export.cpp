@@ -147,7 +147,7 @@ void export_recording(const ExportParams & params) {
     } else if (params.format == "bertviz") {
         export_bertviz(recording, layers, params);
     } else {
-        fail("`format`: ", in_quotes(params.format), " is none of neuir, npz, csv and bertviz");
+        fail("`format`: ", in_quotes(params.format), " is not one of neuir, npz, csv and bertviz");
     }
 }
 

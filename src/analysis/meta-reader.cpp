@@ -63,7 +63,7 @@ bool MetaReader::has(Keys keys) const {
 std::string MetaReader::text(Keys keys) const {
     const nlohmann::json & value = get(keys);
     if (!value.is_string()) {
-        wrong(keys, "a text");
+        wrong(keys, "a string");
     }
     return value.get<std::string>();
 }
@@ -110,7 +110,7 @@ std::vector<std::string> MetaReader::texts(Keys keys) const {
     std::vector<std::string> out;
     for (const nlohmann::json & value : list) {
         if (!list.is_array() || !value.is_string()) {
-            wrong(keys, "a list of texts");
+            wrong(keys, "a list of strings");
         }
         out.push_back(value.get<std::string>());
     }

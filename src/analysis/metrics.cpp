@@ -19,18 +19,18 @@ const Entry entries[] = {
      study_absorption},
     {{.name = "temporal", .help = "received attention by position and step", .step = true, .rule = true},
      study_temporal},
-    {{.name = "floating", .help = "how dispersed anchors are and how they move", .rule = true, .seed = true},
+    {{.name = "floating", .help = "in which steps there are anchors, and how they move", .rule = true, .seed = true},
      study_floating},
     {{.name = "sinks", .help = "which tokens are sinks, what they are, and how they move", .rule = true, .seed = true},
      study_sinks},
     {{.name = "depth",
-      .help = "attention on structure against content, by layer",
+      .help = "attention on structure and on content, by layer",
       .step = true,
       .gold = true,
       .seed = true},
      study_depth},
     {{.name = "qk",
-      .help = "anchors' advantage in q·k split into angle and norm; maps of one layer",
+      .help = "how q·k of anchors and other keys differs, by angle and norm; maps of one layer",
       .step = true,
       .rule = true,
       .head = true,
@@ -70,7 +70,7 @@ StudyResult study(const std::string & metric, const StudyParams & params) {
                     found.figure, found.conclusions, found.notes};
         }
     }
-    fail("no metric is called ", in_quotes(metric));
+    fail("there is no metric ", in_quotes(metric));
 }
 
 } // namespace buoy::analysis

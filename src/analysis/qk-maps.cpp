@@ -110,7 +110,8 @@ QkPass read_qk(const Recording & recording, const std::vector<StepRows> & rows, 
                           one.rows, one.step};
         const size_t H = part.q.shape[0], G = part.k.shape[0];
         if (part.q.shape[2] != part.k.shape[2] || H != pass.heads.size() || (!pass.parts.empty() && G != n_heads_kv)) {
-            fail(printable(recording.path()), ": step ", one.step, ", layer ", layer, ": q and k do not fit together");
+            fail(printable(recording.path()), ": step ", one.step, ", layer ", layer,
+                 ": the shapes of q and k do not match");
         }
         n_heads_kv = G;
         pass.n_rows += one.rows.size();

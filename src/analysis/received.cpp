@@ -46,8 +46,8 @@ void divide(Received & sums, size_t n) {
 // Some rows of a step can't be told from a mean over all of them.
 void check_rows(const Recording & recording, int32_t step, size_t n_rows, const std::string & metric) {
     if (recording.reduce() == TapReduce::received && n_rows != recording.rows(step).size()) {
-        fail(printable(recording.path()), ": ", metric, " needs some of step ", step,
-             "'s rows, their mean was recorded; record with `record.reduce` heads");
+        fail(printable(recording.path()), ": ", metric, " needs individual rows of step ", step,
+             ", but only their mean was recorded; record with `record.reduce` heads");
     }
 }
 

@@ -51,7 +51,7 @@ std::vector<int32_t> read_int32(const NpzReader & file, const std::string & name
     NpyHeader                  header;
     const std::vector<int64_t> values = file.read_ints(file.get(name), header);
     if (!shape.empty() && header.shape != shape) {
-        fail(printable(file.path()), ": ", name, ": the shape does not fit what meta.json says");
+        fail(printable(file.path()), ": ", name, ": the shape does not match meta.json");
     }
     std::vector<int32_t> out;
     for (int64_t value : values) {
@@ -123,7 +123,7 @@ void Recording::read_arrays() {
         std::vector<int32_t> rows = read_int32(source_->file, name, {});
         for (size_t i = 0; i < rows.size(); i++) {
             if (rows[i] < (i == 0 ? 0 : rows[i - 1] + 1) || rows[i] >= T) {
-                fail(printable(path()), ": ", name, ": position ", rows[i], " among ", T, " is out of place");
+                fail(printable(path()), ": ", name, ": position ", rows[i], ", expected ascending positions below ", T);
             }
         }
         rows_.push_back(std::move(rows));
@@ -149,7 +149,7 @@ std::vector<float> Recording::confidence() const {
     NpyHeader          header;
     std::vector<float> values = source_->file.read_floats(source_->file.get("confidence.npy"), header);
     if (values.size() != n_steps_ * n_positions_) {
-        fail(printable(path()), ": confidence.npy: the shape does not fit what meta.json says");
+        fail(printable(path()), ": confidence.npy: the shape does not match meta.json");
     }
     return values;
 }
@@ -226,8 +226,8 @@ void Recording::need_reduce(std::initializer_list<TapReduce> any, const std::str
     for (TapReduce reduce : any) {
         names += (names.empty() ? "" : " or ") + std::string(name_of(reduce_names, reduce));
     }
-    fail(printable(path()), ": ", metric, " can't be had from patterns reduced to ", name_of(reduce_names, reduce_),
-         "; record with `record.reduce` ", names);
+    fail(printable(path()), ": ", metric, " needs `record.reduce` ", names, ", but these patterns were recorded with ",
+         name_of(reduce_names, reduce_));
 }
 
 } // namespace buoy::analysis

@@ -278,7 +278,7 @@ std::string recordings_text(const Group & group) {
 
 std::string band_text(const std::vector<Measured> & measured) {
     const bool several = measured.size() > group_by_model(measured).size();
-    return several ? " Bands: mean ± deviation over recordings." : "";
+    return several ? " Bands: mean ± standard deviation over recordings." : "";
 }
 
 } // namespace buoy::analysis

@@ -13,11 +13,11 @@ namespace {
 // Rows before the 16th may see no other key than sinks, and a query must keep one.
 const std::vector<ReadyEdit> ready = {
     {"sinks-dropped",
-     "nobody attends to the sinks",
+     "no query attends to the sinks",
      {"drop keys=sinks queries=16-"},
      {"drop keys=sinks steps=0 queries=16-", "drop keys=anchors@0 steps=1- queries=16-"}},
     {"anchors-pinned",
-     "the anchors of the first step weigh e^4 times more in all later ones",
+     "the first step's anchors weigh e^4 times more at all later steps",
      {"bias keys=anchors@0 +4.0"},
      {"bias keys=anchors@0 +4.0"}},
     {"gold-unseen",
@@ -50,7 +50,7 @@ bool is_name(const std::string & text) {
 QaEdit parse_one(const std::string & text) {
     if (is_name(text)) {
         if (find_ready(text) == nullptr) {
-            fail("`edits`: ", in_quotes(text), " is none of ", ready_names(), ", and no \"NAME: SPEC\"");
+            fail("`edits`: ", in_quotes(text), " is not one of ", ready_names(), ", nor \"NAME: SPEC\"");
         }
         EditSpec spec;
         spec.text = text;

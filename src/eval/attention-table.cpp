@@ -61,7 +61,7 @@ Table by_layer(const std::string & title, const std::vector<QaAttention> & cells
 Table best_heads(const std::vector<QaAttention> & cells) {
     constexpr size_t n_max = 3;
     Table            table{
-        "retrieval heads: the best, with their scores", {{"model"}, {"condition"}, {"n"}, {"layer, head: score"}}, {}};
+        "best retrieval heads, with their scores", {{"model"}, {"condition"}, {"n"}, {"layer, head: score"}}, {}};
     for (const QaAttention & cell : cells) {
         std::vector<std::pair<double, std::string>> order;
         for (size_t l = 0; l < cell.retrieval.size(); l++) {
@@ -106,7 +106,7 @@ std::vector<Table> attention_tables(const std::vector<QaAttention> & cells) {
                  [](const QaMean & mean) { return percent(mean, 100); }),
         by_layer("attention on the gold passage by the rows that write the answer, % [95 % interval]", cells,
                  &QaAttention::gold, [](const QaMean & mean) { return percent(mean, 100); }),
-        by_layer("correlation of attention on the gold passage with being right [95 % interval]", cells,
+        by_layer("correlation of attention on the gold passage with a right answer [95 % interval]", cells,
                  &QaAttention::correlation, signed_number),
         best_heads(cells),
     };

@@ -69,7 +69,7 @@ std::vector<QaCondition> make_conditions(const QaPlan & plan) {
     std::set<std::string> names;
     for (const QaCondition & condition : out) {
         if (!names.insert(condition.name).second) {
-            fail("the condition ", in_quotes(condition.name), " is asked for twice");
+            fail("the condition ", in_quotes(condition.name), " is given twice");
         }
     }
     return out;

@@ -31,7 +31,7 @@ const Json * find(const Json & object, Names names) {
 
 std::string string_of(const Json & json, const std::string & where, const char * what) {
     if (!json.is_string()) {
-        fail(where, ": ", what, ": expected a text, found ", json.type_name());
+        fail(where, ": ", what, ": expected a string, found ", json.type_name());
     }
     return utf8_repair(json.get_ref<const std::string &>());
 }
@@ -144,7 +144,7 @@ QaDataset parse_dataset(const std::string & path, const std::string & text) {
         data.items.push_back(read_item(parse_json(line, where), where, data.items.size()));
     }
     if (data.items.empty()) {
-        fail(printable(path), ": holds no questions, expected one JSON object a line");
+        fail(printable(path), ": contains no questions, expected one JSON object per line");
     }
     return data;
 }

@@ -52,8 +52,8 @@ void ResultWriter::resume(const QaHeader & header) {
         const QaHeader & old = reader.header();
         check_same_settings(header, path_, old);
         if (old.shard != header.shard || old.n_shards != header.n_shards) {
-            fail(printable(path_), ": holds shard ", old.shard + 1, "/", old.n_shards, ", expected ", header.shard + 1,
-                 "/", header.n_shards);
+            fail(printable(path_), ": contains shard ", old.shard + 1, "/", old.n_shards, ", expected ",
+                 header.shard + 1, "/", header.n_shards);
         }
         for (QaResult result; reader.next(result);) {
             result.attention = nullptr;
@@ -62,7 +62,7 @@ void ResultWriter::resume(const QaHeader & header) {
         n_kept = reader.n_bytes();
     }
     if (ftruncate(fd_, static_cast<off_t>(n_kept)) != 0) {
-        fail_runtime(printable(path_), ": cannot cut an incomplete line off: ", std::strerror(errno));
+        fail_runtime(printable(path_), ": cannot remove an incomplete last line: ", std::strerror(errno));
     }
     header_ =
         n_kept == 0 ? first : ""; // goes with the first answer: a run that can't begin leaves nothing to be refused

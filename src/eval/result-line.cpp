@@ -115,7 +115,7 @@ void check_same_settings(const QaHeader & expected, const std::string & path, co
 
 ResultReader::ResultReader(const std::string & path) : path_(path), in_(path, std::ios::binary) {
     if (!in_ || !next_line()) {
-        fail(printable(path), ": can't be read, or is no result of llama-diffusion-eval");
+        fail(printable(path), ": can't be read, or is not a result file of llama-diffusion-eval");
     }
     header_ = parsed(path_, 1, line_, parse_header);
 }

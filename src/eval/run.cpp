@@ -169,7 +169,7 @@ void check_found(const QaRun & run, const std::vector<QaResult> & found, const s
         const Task & task  = tasks[i % tasks.size()];
         if (model >= run.models.size() || found[i].model != run.models[model].name ||
             found[i].condition != task.condition->name || found[i].item != task.item->index) {
-            fail(printable(run.output), ":", i + 2, ": not the answer that this run gives there");
+            fail(printable(run.output), ":", i + 2, ": not the question or condition that this run asks there");
         }
     }
 }

@@ -93,7 +93,7 @@ private:
     Node section_of(char sign, const std::string & name) {
         const bool loop = sign == '#' && name == "passages";
         if (loop && inside()) {
-            wrong("passages inside of passages");
+            wrong("passages inside passages");
         }
         open_.push_back(loop ? "passages" : "");
         Node node{sign == '#' ? Node::Kind::section : Node::Kind::inverted, name, parse_until(name)};
@@ -106,7 +106,7 @@ private:
         const bool known = anywhere.count(name) > 0 || (within.count(name) > 0 && (inside() || closing));
         if (!known) {
             const bool only_inside = within.count(name) > 0;
-            wrong("{{" + printable(name) + "}} " + (only_inside ? "is known inside of passages only" : "is not known"));
+            wrong("{{" + printable(name) + "}} " + (only_inside ? "is only known inside passages" : "is not known"));
         }
     }
 

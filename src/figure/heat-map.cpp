@@ -33,7 +33,7 @@ void check(const HeatMap & map) {
     }
     if ((!map.row_labels.empty() && map.row_labels.size() != map.rows) ||
         (!map.column_labels.empty() && map.column_labels.size() != map.columns)) {
-        fail(what(), ": got ", map.row_labels.size(), " labels of rows and ", map.column_labels.size(), " of columns");
+        fail(what(), ": got ", map.row_labels.size(), " row labels and ", map.column_labels.size(), " column labels");
     }
     for (const auto * marked : {&map.hatched, &map.outlined}) {
         for (const auto & [row, column] : *marked) {

@@ -106,7 +106,7 @@ assert sum(map(len, page.matrices)) <= limit and page.runs[1]["reduced"] == [] a
 # a figure of what only one of them has
 make(program, path("half.html"), small, path("regions.npz"))
 html = Page(path("half.html")).html
-assert html.count('id="metric-absorption"') == 1 and "regions.npz: absorption can't be had" in html
+assert html.count('id="metric-absorption"') == 1 and "regions.npz: absorption needs" in html
 assert html.count('id="metric-rollout"') == 1
 
 # no text of a recording is code, and nothing of this machine is on the page
