@@ -33,7 +33,7 @@ function(buoy_use_libedit target)
     endif()
 endfunction()
 
-# CLI11 and doctest are header-only; some distributions ship them without their CMake package.
+# A header-only library, which some distributions ship without its CMake package.
 function(buoy_require_headers package header target apt brew)
     if(TARGET ${target})
         return()

@@ -203,10 +203,10 @@ std::string QuantMix::label() const {
     return out;
 }
 
-std::string outtype_names() {
-    std::string names;
+std::vector<std::string> outtype_names() {
+    std::vector<std::string> names;
     for (const QuantMix & mix : MIXES) {
-        names += concat(names.empty() ? "" : ", ", mix.name);
+        names.emplace_back(mix.name);
     }
     return names;
 }
@@ -214,12 +214,14 @@ std::string outtype_names() {
 const QuantMix & mix_of(OutType outtype) { return MIXES[static_cast<size_t>(outtype)]; }
 
 OutType parse_outtype(const std::string & name) {
+    std::string known;
     for (const QuantMix & mix : MIXES) {
         if (lower(name) == mix.name) {
             return mix.outtype;
         }
+        known += concat(known.empty() ? "" : ", ", mix.name);
     }
-    fail("`outtype` ", in_quotes(name), " is not known; known: ", outtype_names());
+    fail("`outtype`: ", in_quotes(name), " is not one of ", known);
 }
 
 TensorTypeRule parse_tensor_type(const std::string & text) {

@@ -27,9 +27,9 @@ struct QuantMix {
 };
 
 // In any case (q4_k_m, Q4_K_M); an unknown one is an Error that lists the known.
-OutType          parse_outtype(const std::string & name);
-const QuantMix & mix_of(OutType outtype);
-std::string      outtype_names(); // "f32, f16, …"
+OutType                  parse_outtype(const std::string & name);
+const QuantMix &         mix_of(OutType outtype);
+std::vector<std::string> outtype_names();
 
 // REGEX=TYPE: tensors whose name the expression is found in get this type.
 struct TensorTypeRule {

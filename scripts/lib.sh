@@ -93,12 +93,12 @@ install_packages() {
     local for_tests=no
     [ "$1" = test ] && for_tests=yes
     if [ "$(uname -s)" = Darwin ]; then
-        command -v brew >/dev/null || die "install Homebrew (https://brew.sh) or by hand: cmake ninja cli11 utf8proc doctest"
+        command -v brew >/dev/null || die "install Homebrew (https://brew.sh) or by hand: cmake ninja utf8proc doctest"
         command -v c++ >/dev/null || die "install the command line tools: xcode-select --install"
-        brew_install cmake ninja ccache cli11 utf8proc
+        brew_install cmake ninja ccache utf8proc
         [ $for_tests = no ] || brew_install doctest clang-format numpy
     elif command -v apt-get >/dev/null; then
-        local packages=(cmake ninja-build g++ ccache git libcli11-dev zlib1g-dev libutf8proc-dev libedit-dev)
+        local packages=(cmake ninja-build g++ ccache git zlib1g-dev libutf8proc-dev libedit-dev)
         [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy iproute2 groff-base)
         have_tree || packages+=(ca-certificates)
         apt_install "${packages[@]}"
@@ -137,14 +137,14 @@ check_tools() {
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
     if command -v c++ >/dev/null; then
-        local header headers=(zlib.h utf8proc.h CLI/CLI.hpp)
+        local header headers=(zlib.h utf8proc.h)
         [ "$1" = no ] || headers+=(doctest/doctest.h)
         for header in "${headers[@]}"; do
             echo "#include <$header>" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || missing+=("<$header>")
         done
     fi
     [ "$1" = no ] || command -v clang-format >/dev/null || missing+=(clang-format)
-    [ ${#missing[@]} = 0 ] || die "please install: ${missing[*]} (CMake 3.22, a C++20 compiler, Ninja, git, zlib, utf8proc, CLI11; for tests doctest, clang-format)"
+    [ ${#missing[@]} = 0 ] || die "please install: ${missing[*]} (CMake 3.22, a C++20 compiler, Ninja, git, zlib, utf8proc; for tests doctest, clang-format)"
 }
 
 # build PRESET [-Dname=value…] [--target NAME…]: configures one preset and builds it, or those targets of it.

@@ -156,7 +156,7 @@ TEST_CASE("analysis: requests that are refused") {
     const std::string text      = write_file(dir, "text.npz", "not an archive");
     check_refused(attention({"absorption", dir + "/none.npz"}), "none.npz");
     check_refused(attention({"floating", text}), "text.npz");
-    check_refused(attention({"absorption"}), "recordings is required");
+    check_refused(attention({"absorption"}), "missing: RUN.npz");
     check_refused(attention({"wobble", text}), "--help");
     check_refused(attention({"export", text, "--format", "neuir", "-o", dir + "/out.npz"}), "text.npz");
 

@@ -174,9 +174,10 @@ TEST_CASE("llama-attention: a figure never replaces a recording") {
     std::filesystem::create_hard_link(input, dir + "/link");
     const auto size = std::filesystem::file_size(input);
     for (const char * flag : {"--svg", "--png"}) {
-        check_refused(attention({"absorption", input, flag, input}), "would replace a recording");
-        check_refused(attention({"absorption", input, flag, dir + "/./run"}), "would replace a recording");
-        check_refused(attention({"absorption", recording(), input, flag, dir + "/link"}), "would replace a recording");
+        check_refused(attention({"absorption", input, flag, input}), "would overwrite a recording");
+        check_refused(attention({"absorption", input, flag, dir + "/./run"}), "would overwrite a recording");
+        check_refused(attention({"absorption", recording(), input, flag, dir + "/link"}),
+                      "would overwrite a recording");
         check_refused(attention({"absorption", input, flag, dir + "/other.npz"}), "other.npz");
     }
     check_refused(attention({"absorption", input, "--svg", dir + "/figure", "--png", dir + "/figure"}),

@@ -211,10 +211,10 @@ TEST_CASE("bench: a wrong command line ends with 1 and one line") {
     check_refused(bench_tiny({"--no-such-flag"}), "--no-such-flag");
     check_refused(bench_tiny({"-o", "xml"}), "'xml'");
     check_refused(bench_tiny({"-n", "0"}), "'0'");
-    check_refused(bench_tiny({"-p", "4,,8"}), "empty part");
+    check_refused(bench_tiny({"-p", "4,,8"}), "empty item");
     check_refused(bench_tiny({"-n", "4k"}), "'4k'");
-    check_refused(bench({"-m", "x.gguf", "-t", "0"}), "-t: '0'");
-    check_refused(bench({"-m", "x.gguf", "-r", "0"}), "--repetitions: '0'");
+    check_refused(bench({"-m", "x.gguf", "-t", "-2"}), "-t: '-2'");
+    check_refused(bench({"-m", "x.gguf", "-r", "0"}), "-r: '0'");
     check_refused(bench_tiny({"--cache", "none,triple"}), "'triple'");
     check_refused(bench_tiny({"--threshold", "1.5"}), "'1.5'");
     check_refused(bench_tiny({"--threshold", "nan"}), "'nan'");

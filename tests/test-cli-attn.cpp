@@ -287,7 +287,7 @@ TEST_CASE("cli attn: what does not exist or can't be read is refused, and nothin
         CHECK(leaves_nothing(dir));
     }
     for (const Args & args : {Args{"--attn-layers", "0"}, Args{"--attn-dtype", "f16"}}) {
-        check_refused(cli(refused_base() + args), args[0] + " says how to record and needs --attn-dump");
+        check_refused(cli(refused_base() + args), args[0] + " is about recording and needs --attn-dump");
     }
     check_refused(cli(refused_base() + Args{"--attn-regions", "x.json"}), "--attn-regions needs");
     check_refused(cli(refused_base() + Args{"--attn-dump", dir + "/missing/run.npz"}), "missing");

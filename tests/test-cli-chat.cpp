@@ -59,7 +59,7 @@ TEST_CASE("cli: chat forgets what does not fit, and says so") {
     const ProgramResult talk  = cli(args, "one\none\n" + std::string(100, 'x') + "\none\n");
     CHECK(talk.code == 0);
     CHECK(contains(talk.err, "the oldest question and its answer are forgotten"));
-    CHECK(contains(talk.err, "it is left out"));
+    CHECK(contains(talk.err, "it was left out"));
     const std::string once = cli(args, "one\n").out;
     CHECK(talk.out == once + once + once);
 

@@ -166,7 +166,7 @@ TEST_CASE("cli settings: what a model can't do is refused right after it is load
 TEST_CASE("cli settings: an autoregressive model names the flags that it does not heed") {
     const Args args = {"-m", tiny_model("llama"), "-p", "the", "-n", "4"};
     check_warned(cli(args + Args{"--diffusion-steps", "4", "--diffusion-cache", "none", "--diffusion-visual"}),
-                 "llama is an autoregressive model, so these have no effect: --diffusion-steps, --diffusion-cache, "
+                 "llama is an autoregressive model; these flags have no effect: --diffusion-steps, --diffusion-cache, "
                  "--diffusion-visual");
     CHECK(cli(args).err == "");
     CHECK(cli({"-m", tiny_model("llada"), "-p", "the", "-n", "4", "--diffusion-steps", "4"}).err == "");
@@ -202,7 +202,12 @@ TEST_CASE("cli settings: more than the model was trained for is warned about") {
         const Args ar   = {"-m", short_model(arch), "--tokens", "1,2,3"};
         const Args base = std::string(arch) == "llada" ? args : ar;
         CHECK(cli(base + Args{"-n", "61", "-c", "500"}).err == "");
-        check_warned(cli(base + Args{"-n", "62"}), "prompt and answer take 65 positions, the model was trained for 64");
+        check_refused(cli(base + Args{"-n", "62"}), "-c 65");
+        const ProgramResult longer = cli(base + Args{"-n", "62", "-c", "65"});
+        check_warned(longer,
+                     "prompt and answer take 65 positions, but the model was trained for 64, so the text may be "
+                     "poor; the run takes up to " +
+                         std::string(base == args ? "2 passes over all 65 positions" : "62 passes"));
     }
     GgufBytes file = parse_gguf(read_file(tiny_chat_model("llama")));
     file.pair("llama.context_length").value =
@@ -210,7 +215,7 @@ TEST_CASE("cli settings: more than the model was trained for is warned about") {
     const std::string chat = write_file(temp_dir(), "chat.gguf", file.build());
     CHECK(cli({"-m", chat, "-cnv", "-n", "2"}, "a\n").err == "");
     check_warned(cli({"-m", chat, "-cnv", "-n", "2", "-c", "128"}, "a\n"),
-                 "the context has 128 positions, the model was trained for 64");
+                 "the context has 128 positions, but the model was trained for 64, so the text may be poor");
 }
 
 TEST_CASE("cli settings: devices tell what they know") {

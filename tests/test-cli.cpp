@@ -104,7 +104,7 @@ TEST_CASE("programs: docs/cli.md is what they say of themselves, and all tell th
         const auto run = [&](const Args & args) { return run_program({name, args, {}, {}, {}}); };
         manual += (manual.empty() ? "" : "\n") + run({"--help-markdown"}).out;
         CHECK(contains(run({"--version"}).out, std::string(name) + " "));
-        CHECK(contains(run({"-h"}).out, "Exit codes: 0 done, 1 the request was wrong, 2 it failed while running, 130"));
+        CHECK(contains(run({"-h"}).out, "Exit codes: 0 success, 1 invalid request, 2 failure while running, 130"));
         const ProgramResult refused = run({"--no-such-flag"});
         CHECK(refused.code == 1);
         CHECK(refused.is_one_line());
@@ -219,7 +219,7 @@ TEST_CASE("cli: a prompt from a file or standard input is the same prompt") {
     CHECK(cli_json(args + Args{"--raw", "-p", "-fa"})["prompt_tokens"].get<Ids>() ==
           Vocab::load(tiny_model("llada")).encode("-fa", true, false));
     check_refused(cli(args), "no prompt given");
-    check_refused(cli(args + Args{"-p", "a", "--tokens", "1"}), "use one of them");
+    check_refused(cli(args + Args{"-p", "a", "--tokens", "1"}), "use only one of them");
 }
 
 TEST_CASE("cli: the chat template is used where there is one") {
@@ -341,7 +341,7 @@ TEST_CASE("cli: settings out of range are refused by name, generous ones are tak
                                Args{"-s", "-2"},
                                Args{"--log-file", "/"}}) {
         CAPTURE(wrong);
-        check_refused(cli(args + wrong), wrong[0][1] == '-' ? wrong[0] : "--seed");
+        check_refused(cli(args + wrong), wrong[0]);
     }
     check_refused(cli(args + Args{"--diffusion-eps", "0.1", "--diffusion-block-length", "3"}), "eps");
     check_refused(cli(args + Args{"--diffusion-threshold", "0.9", "--diffusion-factor", "1"}), "threshold");

@@ -155,7 +155,7 @@ TEST_CASE("eval cli: Ctrl-C ends behind a whole line, with 130") {
     program.send(SIGINT);
     const ProgramResult result = program.finish();
     CHECK(result.code == 130);
-    CHECK(contains(result.err, "run the same command again to continue"));
+    CHECK(contains(result.err, "run the same command again to resume from"));
     CHECK(result.out == "");
     CHECK(reference().bytes.rfind(read_file(path), 0) == 0);
     CHECK(read_file(path).back() == '\n');
@@ -183,15 +183,15 @@ TEST_CASE("eval cli: what it refuses") {
     check_refused(eval(questions(path)), "items is " + std::to_string(n_questions) + ", expected 500");
     CHECK(read_file(path) == reference().bytes);
     check_refused(eval({}), "no command given");
-    check_refused(eval({"ask"}), "'ask' is no command");
+    check_refused(eval({"ask"}), "unknown command 'ask'");
     check_refused(eval({"qa", "-m", "buoy-mdm"}), "qa needs");
-    check_refused(eval({"summary"}), "summary needs one result file");
+    check_refused(eval({"summary"}), "summary needs exactly one result file");
     check_refused(eval({"summary", dir + "/none"}), "can't be read");
     check_refused(eval(questions(dir + "/new", {"--gold-position", "6"})), "gold position 6, expected 1 to 5");
     check_refused(eval(questions(dir + "/new", {"--shard", "4/3"})), "'4/3' is not I/N");
     check_refused(eval(questions(dir + "/new", {"--passages", "0"})), "from 1 to");
     check_refused(eval(questions(dir + "/new", {"--truncate-gold", "0.5,2"})), "'2' is not a number between 0 and 1");
-    check_refused(eval(questions(dir + "/new", {"--json", "--csv"})), "can't be combined");
+    check_refused(eval(questions(dir + "/new", {"--json", "--csv"})), "use only one of them");
     check_refused(eval(questions(dir + "/new", {"-n", "-1"})), "at least one token");
     check_refused(eval(questions(dir + "/new", {"-d", write_file(dir, "bad.jsonl", "\n{}\n")})),
                   "bad.jsonl:2: no question");

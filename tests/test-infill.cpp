@@ -42,6 +42,11 @@ std::string error_of(const std::string & text) {
     return "";
 }
 
+Ids operator+(Ids a, const Ids & b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
 } // namespace
 
 TEST_CASE("infill: gaps become masks, the rest is as it was") {
@@ -62,6 +67,75 @@ TEST_CASE("infill: gaps become masks, the rest is as it was") {
     const std::string odd = "\xff[[x]] [[[2]]] e\u0301 <|im_end|>[[]]\n";
     const Infill      bytes(vocab, mask, odd);
     CHECK(bytes.filled(vocab, filled_with(bytes, mask, x)) == "\xff[[x]] [xx] e\u0301 <|im_end|>[[]]\n");
+}
+
+TEST_CASE("infill: a gap has the space before it, as a word's token has") {
+    const Vocab   vocab = byte_vocab();
+    const int32_t mask  = 260;
+    const int32_t t     = vocab.encode(" t", false, false)[0]; // one token
+    const int32_t x     = vocab.encode("x", false, false)[0];
+    REQUIRE(vocab.encode(" t", false, false).size() == 1);
+
+    const Infill infill(vocab, mask, "a [[1]] b [[2]].");
+    CHECK(infill.tokens() == vocab.encode("a", false, false) + Ids{mask} + vocab.encode(" b", false, false) +
+                                 Ids{mask, mask} + vocab.encode(".", false, false));
+    CHECK(infill.filled(vocab, filled_with(infill, mask, t)) == "a t b t t.");
+    CHECK(infill.filled(vocab, filled_with(infill, mask, x)) == "a x b xx."); // the space was given and stays
+    CHECK(infill.fills(vocab, filled_with(infill, mask, t)) == std::vector<std::string>{" t", " t t"});
+
+    // at either end, side by side, and behind more spaces than a token takes
+    const auto fill = [&](const std::string & text, int32_t id) {
+        const Infill one(vocab, mask, text);
+        return one.filled(vocab, filled_with(one, mask, id));
+    };
+    CHECK(fill("[[1]] b", x) == "x b");
+    CHECK(fill("a [[1]]", t) == "a t");
+    CHECK(fill("a [[1]][[2]]b", t) == "a t t tb");
+    CHECK(fill("a [[1]] [[1]] b", t) == "a t t b");
+    CHECK(fill("a  [[1]]", t) == "a  t");
+    CHECK(fill("a\n[[1]]", x) == "a\nx");
+    CHECK(Infill(vocab, mask, "a [[1]] [[1]] b").tokens() ==
+          vocab.encode("a", false, false) + Ids{mask, mask} + vocab.encode(" b", false, false));
+
+    CHECK(Infill(vocab, mask, "a [[1]]\n").ends_with_gap());
+    CHECK_FALSE(Infill(vocab, mask, "a [[1]].").ends_with_gap());
+    CHECK_FALSE(Infill(vocab, mask, "[[1]] a [[1]]").ends_with_gap());
+    // special tokens only where asked
+    const int32_t start = vocab.encode("<|im_start|>", false, true)[0];
+    CHECK(Infill(vocab, mask, "<|im_start|>[[1]]", true).tokens() == Ids{start, mask});
+    CHECK(Infill(vocab, mask, "<|im_start|>[[1]]").tokens().size() == 13);
+}
+
+TEST_CASE("infill: SentencePiece's space before a text is not written behind a gap") {
+    VocabGguf file;
+    file.model = "llama";
+    file.pre   = "default";
+    file.add("<unk>", 2);
+    file.add("<s>", 3);
+    file.add("</s>", 3);
+    for (int byte = 0; byte < 256; byte++) {
+        char name[8];
+        std::snprintf(name, sizeof(name), "<0x%02X>", static_cast<unsigned>(byte));
+        file.add(name, 6);
+    }
+    const std::string space = "\xE2\x96\x81";
+    const auto        s     = static_cast<int32_t>(file.add(space));
+    const auto        a     = static_cast<int32_t>(file.add("a"));
+    const auto        sa    = static_cast<int32_t>(file.add(space + "a"));
+    const auto        dot   = static_cast<int32_t>(file.add("."));
+    const auto        mask  = static_cast<int32_t>(file.add("<mask>", 3));
+    const std::string path  = temp_dir() + "/vocab.gguf";
+    file.write(path);
+    const Vocab vocab = Vocab::load(path);
+    const Ids   bos   = {1};
+
+    const Infill infill(vocab, mask, "a [[1]] a[[1]].");
+    CHECK(infill.tokens() == bos + Ids{sa, mask, sa, mask, dot});
+    CHECK(infill.filled(vocab, filled_with(infill, mask, sa)) == "a a a a.");
+    CHECK(infill.filled(vocab, filled_with(infill, mask, a)) == "a a aa.");
+    const Infill first(vocab, mask, "[[1]] a  [[1]]");
+    CHECK(first.tokens() == bos + Ids{mask, sa, s, mask});
+    CHECK(first.filled(vocab, filled_with(first, mask, sa)) == "a a  a");
 }
 
 TEST_CASE("infill: what can't be filled is refused") {

@@ -4,6 +4,7 @@
 #include "console.h"
 #include "interrupt.h"
 #include "progress.h"
+#include "run-flags.h"
 
 #include <cstdio>
 #include <memory>
@@ -17,14 +18,19 @@ struct Typed {
 
 void add_flags(FlagTable & table, buoy::CalibrateParams & p) {
     table.group("Input and output");
-    table.text("-m, --model", "FILE", p.model, "GGUF file").is_required();
+    table
+        .call(
+            "-m, --model", "FILE",
+            [&p](const std::string &, const std::string & name) { p.model = resolve_model(name); },
+            "GGUF file, or the name of a bundled model: buoy-mdm, buoy-arm")
+        .is_required();
     table
         .text("-f, --file", "FILE", p.text,
-              "text to run it over; .jsonl: lines of {\"prompt\", \"answer\"}, of which answers are hidden")
+              "text to run the model on; in a .jsonl file of {\"prompt\", \"answer\"}, only answers are masked")
         .is_required();
-    table.number("-c, --chunk", "N", p.n_chunk, {2, 1 << 20}, "tokens at a time, at most the model's context");
-    table.number("--chunks", "N", p.n_max, {0, whole_max}, "chunks at most, 0: all");
-    table.number("-s, --seed", "N", p.seed, {0, 9e18}, "decides which tokens are hidden");
+    table.number("-c, --chunk", "N", p.n_chunk, {2, 1 << 20}, "tokens per chunk, at most the model's context length");
+    table.number("--chunks", "N", p.n_max, {0, whole_max}, "maximum number of chunks; 0: all");
+    table.number("-s, --seed", "N", p.seed, {0, 9e18}, "random seed, which decides what is masked");
     add_threads_flag(table, p.n_threads);
 }
 
@@ -36,17 +42,18 @@ int calibrate(Typed & typed, const Command & command, const char * title, const 
         line.update(static_cast<int64_t>(done), static_cast<int64_t>(total));
         return !interrupted();
     };
+    const StopsAfter stops("chunk");
     return run_cancellable(work);
 }
 
 void add_imatrix_command(Program & program) {
-    const auto typed  = std::make_shared<Typed>();
-    Command & command = program.add("imatrix", "collect an importance matrix over a text with tokens hidden at random");
-    FlagTable & table = command.flags;
+    const auto typed   = std::make_shared<Typed>();
+    Command &  command = program.add("imatrix", "collect an importance matrix from a text with randomly masked tokens");
+    FlagTable & table  = command.flags;
     add_flags(table, typed->params);
-    table.text("-o, --output", "FILE", typed->params.output, "file to write, llama.cpp's GGUF format").is_required();
-    table.toggle("--force", typed->params.force, true, "replace an existing output").with_setting("force");
-    table.toggle("-v, --verbose", typed->verbose, true, "say more");
+    table.text("-o, --output", "FILE", typed->params.output, "file to write, in llama.cpp's GGUF format").is_required();
+    table.toggle("--force", typed->params.force, true, "overwrite an existing file").with_setting("force");
+    table.toggle("-v, --verbose", typed->verbose, true, "log details");
     command.run = [typed](const Command & itself) {
         return calibrate(*typed, itself, "collecting", [&] {
             const buoy::ImatrixReport report = buoy::make_imatrix(typed->params);
@@ -58,23 +65,19 @@ void add_imatrix_command(Program & program) {
 
 void add_loss_command(Program & program) {
     const auto typed   = std::make_shared<Typed>();
-    Command &  command = program.add("loss", "measure the cross-entropy of tokens hidden at random in a text");
+    Command &  command = program.add("loss", "measure the cross-entropy of randomly masked tokens in a text");
     add_flags(command.flags, typed->params);
-    command.flags.toggle("-v, --verbose", typed->verbose, true, "say more");
+    command.flags.toggle("-v, --verbose", typed->verbose, true, "log details");
     command.run = [typed](const Command & itself) {
         return calibrate(*typed, itself, "measuring", [&] {
             const buoy::LossReport report = buoy::measure_loss(typed->params);
-            std::printf("%.4f +- %.4f nats over %llu hidden tokens\n", report.loss, report.error,
+            std::printf("%.4f +- %.4f nats over %llu masked tokens\n", report.loss, report.error,
                         static_cast<unsigned long long>(report.n_hidden));
         });
     };
 }
 
 } // namespace
-
-void add_threads_flag(FlagTable & table, int32_t & n_threads) {
-    table.number("-t, --threads", "N", n_threads, {0, threads_max}, "threads, 0: one per core");
-}
 
 int run_cancellable(const std::function<void()> & work) {
     try {

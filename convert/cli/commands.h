@@ -5,8 +5,5 @@
 void add_convert_command(Program & program);
 void add_calibrate_commands(Program & program); // imatrix, loss
 
-// -t of all of them.
-void add_threads_flag(FlagTable & table, int32_t & n_threads);
-
 // Runs what the library does, which Ctrl-C cancels: 130 then, else 0.
 int run_cancellable(const std::function<void()> & work);

@@ -4,6 +4,7 @@
 #include "convert.h"
 #include "interrupt.h"
 #include "progress.h"
+#include "run-flags.h"
 
 #include <cstdio>
 #include <memory>
@@ -14,7 +15,6 @@ using namespace buoy;
 
 struct Typed {
     ConvertParams params;
-    std::string   outtype = "f16";
     bool          verbose = false;
 };
 
@@ -42,16 +42,16 @@ void print_plan(const ConvertResult & result) {
     for (const std::string & path : result.paths) {
         std::printf("%s\n", path.c_str());
     }
-    std::printf("%zu tensors, %.3f MB in all, %.2f bits per weight\n", result.tensors.size(),
+    std::printf("%zu tensors, %.3f MB in total, %.2f bits per weight\n", result.tensors.size(),
                 static_cast<double>(result.n_bytes) / 1e6, static_cast<double>(n_bits) / static_cast<double>(n_all));
 }
 
 void print_errors(const ConvertResult & result) {
     constexpr size_t n_shown = 5;
-    std::printf("verified %zu tensors; the largest errors:\n", result.errors.size());
+    std::printf("verified %zu tensors; largest errors:\n", result.errors.size());
     for (size_t i = 0; i < result.errors.size() && i < n_shown; ++i) {
         const TensorError & error = result.errors[i];
-        std::printf("%-36s %-6s NMSE %.3g, at most %.3g off\n", error.name.c_str(), ggml_type_name(error.type),
+        std::printf("%-36s %-6s NMSE %.3g, largest difference %.3g\n", error.name.c_str(), ggml_type_name(error.type),
                     error.nmse, error.largest);
     }
 }
@@ -70,7 +70,7 @@ void convert(const Typed & typed) {
         print_errors(result);
     }
     if (result.logits) {
-        std::printf("logits: NMSE %.3g, the same first choice in %lld of %lld rows\n", result.logits->nmse,
+        std::printf("logits: NMSE %.3g, same most likely token in %lld of %lld rows\n", result.logits->nmse,
                     static_cast<long long>(result.logits->n_agree), static_cast<long long>(result.logits->n_rows));
     }
 }
@@ -80,49 +80,58 @@ void add_flags(FlagTable & table, Typed & typed) {
     const auto      set_split = [&p](const std::string & where, const std::string & text) {
         p.split_max = parse_size(where, text);
     };
+    std::string types;
+    for (const std::string & name : outtype_names()) {
+        types += (types.empty() ? "" : ", ") + name;
+    }
+    const auto set_outtype = [&p](const std::string &, const std::string & text) { p.outtype = parse_outtype(text); };
     table.group("Input and output");
-    table.text("input", "INPUT", p.input, "Hugging Face directory, GGUF file or llama2.c .bin").is_required();
-    table.text("-o, --output", "OUTPUT", p.output, "GGUF file to write, or a directory for one named by convention")
+    table
+        .call(
+            "input", "INPUT", [&p](const std::string &, const std::string & name) { p.input = resolve_model(name); },
+            "Hugging Face directory, GGUF file, llama2.c .bin, or a bundled model's name")
         .is_required();
-    table.call("--split-max-size", "SIZE", set_split, "several files of at most this size (500M, 2G)")
+    table
+        .text("-o, --output", "OUTPUT", p.output,
+              "GGUF file to write, or a directory, where the file is named by convention")
+        .is_required();
+    table.call("--split-max-size", "SIZE", set_split, "split the output into files of at most SIZE, such as 500M or 2G")
         .with_setting("split_max");
-    table.toggle("--force", p.force, true, "replace an existing output").with_setting("force");
+    table.toggle("--force", p.force, true, "overwrite an existing file").with_setting("force");
     table.group("Model");
-    std::vector<std::string> outtypes = split(outtype_names(), ", ");
-    std::erase(outtypes, "");
-    table.text("--outtype", "TYPE", typed.outtype, outtype_names())
-        .with_values(outtypes)
-        .with_default(typed.outtype)
-        .with_setting("outtype");
+    table.call("--outtype", "TYPE", set_outtype, "type of the weights: " + types)
+        .with_default("f16")
+        .with_setting("outtype")
+        .with_values(outtype_names());
     table
         .texts("--tensor-type", "REGEX=TYPE", p.tensor_types, 1,
-               "the type of tensors with such a name; can be repeated")
+               "use this type for tensors whose name matches; can be repeated")
         .with_setting("tensor_types");
-    table.text("--imatrix", "FILE", p.imatrix, "importance matrix to quantise with");
-    table.text("--mask-token", "TOKEN", p.mask_token, "the mask of a model that does not name one: its text or id");
+    table.text("--imatrix", "FILE", p.imatrix, "importance matrix to use for quantisation");
+    table.text("--mask-token", "TOKEN", p.mask_token, "mask token, as text or id, if the checkpoint does not name one");
     table
         .number("--block-length", "N", p.block_length, {1, whole_max},
-                "block-causal attention with blocks of that many, where the config does not say")
+                "block length of block-causal attention, if the config does not say")
         .with_default("");
     table.group("Running");
-    table.toggle("--dry-run", p.dry_run, true, "print what would be written, write nothing");
-    table.toggle("--verify", p.verify, true, "read the output again and compare it with the input");
-    table.toggle("--verify-logits", p.verify_logits, true,
-                 "run the input's precision, written beside the output meanwhile, and the output and compare");
+    table.toggle("--dry-run", p.dry_run, true, "show what would be written, but write nothing");
+    table.toggle("--verify", p.verify, true, "read the output back and compare its weights with the input");
+    table.toggle(
+        "--verify-logits", p.verify_logits, true,
+        "run the model before and after quantisation and compare the logits (needs space for an unquantised copy)");
     add_threads_flag(table, p.n_threads);
-    table.toggle("-v, --verbose", typed.verbose, true, "name every tensor");
+    table.toggle("-v, --verbose", typed.verbose, true, "list every tensor");
 }
 
 } // namespace
 
 void add_convert_command(Program & program) {
     const auto typed   = std::make_shared<Typed>();
-    Command &  command = program.add("", "convert");
+    Command &  command = program.add("", "convert a checkpoint");
     add_flags(command.flags, *typed);
     command.run = [typed](const Command & itself) {
         const Console console("llama-diffusion-convert", itself.flags, typed->verbose);
         Progress      line("writing", {"MB", 1000000});
-        typed->params.outtype  = parse_outtype(typed->outtype);
         typed->params.log      = console.callback();
         typed->params.progress = [&](uint64_t done, uint64_t total) {
             line.update(static_cast<int64_t>(done), static_cast<int64_t>(total));

@@ -7,7 +7,7 @@ Command & add_recording_command(Program & program, const std::string & name, con
     Command & command = program.add(name, help);
     command.flags.group("Input and output");
     Flag & paths       = command.flags.texts(n_max > 1 ? "recordings" : "recording", "RUN.npz", target, n_max,
-                                       "recording that llama-diffusion-cli --attn-dump wrote");
+                                       "recording made by llama-diffusion-cli --attn-dump");
     paths.n_values_min = n_min;
     paths.is_required();
     for (const char * what : {"layers", "heads", "steps", "rows", "taps", "reduce", "regions"}) {
@@ -23,13 +23,13 @@ void add_layers_flag(FlagTable & table, buoy::IndexRanges & layers) {
             [&layers](const std::string & where, const std::string & text) {
                 layers = buoy::parse_index_ranges(where, text);
             },
-            "layers, such as 0,4-7 or 8-")
+            "layers to use, such as 0,4-7 or 8-")
         .with_default("all recorded")
         .with_setting("layers");
 }
 
 int main(int argc, char ** argv) {
-    Program program("llama-attention", "Analyses recordings of attention (run.npz).", Program::Interrupt::at_once);
+    Program program("llama-attention", "Analyses recorded attention (run.npz).", Program::Interrupt::at_once);
     program.group("Files");
     add_file_commands(program);
     add_export_command(program);

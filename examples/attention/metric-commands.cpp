@@ -29,16 +29,16 @@ bool same_file(const std::string & a, const std::string & b) {
 
 void check(const Typed & typed) {
     if (typed.json && typed.csv) {
-        fail("--json and --csv can't be combined: both print to standard output");
+        fail("--json and --csv both print to standard output; use only one of them");
     }
     for (const std::string & figure : {typed.svg, typed.png}) {
         for (const std::string & input : typed.params.paths) {
             if (!figure.empty() && same_file(figure, input)) {
-                fail(printable(figure), ": the figure would replace a recording that it is drawn from");
+                fail(printable(figure), ": the figure would overwrite a recording it is drawn from");
             }
         }
         if (std::filesystem::path(figure).extension() == ".npz") {
-            fail(printable(figure), ": the name of a figure can't end with .npz");
+            fail(printable(figure), ": a figure cannot have the name of a recording");
         }
     }
     if (!typed.svg.empty() && same_file(typed.svg, typed.png)) {
@@ -81,7 +81,7 @@ void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams 
         add_layers_flag(table, params.layers);
     }
     if (metric.step) {
-        table.number("--step", "N", params.step, {0, whole_max}, "use the pattern as it was after this step")
+        table.number("--step", "N", params.step, {0, whole_max}, "use the pattern after this step")
             .with_setting("step");
     }
     if (metric.rule) {
@@ -95,21 +95,21 @@ void add_study_flags(FlagTable & table, const StudyMetric & metric, StudyParams 
             .with_setting("rule");
     }
     if (metric.head) {
-        table.number("--head", "N", params.head, {0, whole_max}, "show this head instead of the mean over heads")
+        table.number("--head", "N", params.head, {0, whole_max}, "show this head instead of the mean over all heads")
             .with_setting("head");
     }
     if (metric.gold) {
-        table.text("--gold", "NAME", params.gold, "region that holds the answer")
+        table.text("--gold", "NAME", params.gold, "region that contains the answer")
             .with_default(params.gold)
             .with_setting("gold");
     }
     if (metric.min_recall) {
         table.number("--min-recall", "PERCENT", params.min_recall, {-1, 100},
-                     "skip answers whose ROUGE-1 recall is PERCENT or less");
+                     "leave out answers whose ROUGE-1 recall is at most PERCENT");
     }
     if (metric.seed) {
         table.number("--seed", "N", params.seed, {0, std::numeric_limits<uint32_t>::max()},
-                     "seed of the bootstrap for confidence intervals");
+                     "random seed for resampling the confidence intervals");
     }
 }
 
@@ -126,14 +126,14 @@ void add_metric_commands(Program & program) {
         add_study_flags(table, metric, typed->params);
         table
             .texts("--label", "NAME", typed->params.labels, 1,
-                   "name to show instead of the model's, once per recording; recordings of the same name form a group")
+                   "name to show instead of the model's name, one per recording; recordings with the same name are "
+                   "grouped")
             .with_setting("labels");
         table.toggle("--json", typed->json, true, "print everything as JSON");
         table.toggle("--csv", typed->csv, true, "print the numbers as CSV");
         table.text("--svg", "FILE", typed->svg, "write the figure as SVG");
         table.text("--png", "FILE", typed->png, "write the figure as PNG");
-        table.choice("--theme", theme_names, typed->theme,
-                     "colours of the figure; by default an SVG has both, a PNG is light");
+        table.choice("--theme", theme_names, typed->theme, "colours of the figure; by default an SVG has both and a PNG is light");
         command.run = [typed](const Command & itself) { return run(itself, *typed); };
     }
 }

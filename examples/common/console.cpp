@@ -9,7 +9,7 @@
 
 void print_text(const std::string & text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        buoy::fail_runtime("standard output could not be written");
+        buoy::fail_runtime("cannot write to standard output");
     }
 }
 

@@ -20,7 +20,7 @@ struct PlacementParams {
 constexpr const char * layers_flag = "-ngl, --gpu-layers, --n-gpu-layers";
 constexpr const char * layers_env  = "LLAMA_ARG_N_GPU_LAYERS";
 constexpr const char * layers_help =
-    "layers to put on GPUs, counted from the last; the head counts as one; all; auto: as many as fit";
+    "number of layers to put on GPUs, from the last one down (the head counts as one); auto: as many as fit; all";
 
 // Of -ngl; -1 is auto.
 int32_t parse_layers(const std::string & where, const std::string & text);

@@ -1,32 +1,14 @@
 #include "flags.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
-#include <cstdlib>
 #include <iomanip>
-#include <map>
 
 namespace {
-
-// llama.cpp has one-dash names of more than one letter, which CLI11 would read as a letter with a value.
-bool is_one_dash_word(const std::string & name) { return name.size() > 2 && name[0] == '-' && name[1] != '-'; }
-
-const char * env_value(const Flag & flag) {
-    const char * value = flag.env.empty() ? nullptr : std::getenv(flag.env.c_str());
-    return value != nullptr && *value != '\0' ? value : nullptr;
-}
-
-// CLI11's messages may span lines and quote what was typed; ours are one line.
-std::string one_line(std::string text) {
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    return buoy::printable(text);
-}
 
 constexpr char no_break = '\1'; // a space at which no line ends
 
 std::string help_text(const Flag & flag) {
-    return flag.help + (flag.initial.empty() ? "" : " (default: " + flag.initial + ")") +
+    return flag.help + (flag.initial.empty() ? "" : " (default:" + std::string(1, no_break) + flag.initial + ")") +
            (flag.env.empty() ? "" : " [env" + std::string(1, no_break) + flag.env + "]");
 }
 
@@ -75,7 +57,7 @@ std::string Flag::long_name() const {
 std::vector<std::string> split_list(const std::string & where, const std::string & text, const char * separators) {
     std::vector<std::string> parts = buoy::split(text, separators);
     if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
-        buoy::fail(where, ": ", buoy::in_quotes(text), " has an empty part");
+        buoy::fail(where, ": ", buoy::in_quotes(text), " has an empty item");
     }
     return parts;
 }
@@ -99,6 +81,9 @@ std::string shell_words(const std::vector<std::string> & args) {
 }
 
 std::string Range::text() const {
+    if (high >= whole_max) {
+        return buoy::concat(above ? "above " : "of at least ", low);
+    }
     return buoy::concat(std::setprecision(12), above ? "above " : "from ", low, above ? " and up to " : " to ", high);
 }
 
@@ -141,7 +126,7 @@ Flag & FlagTable::toggle(const std::string & names, bool & target, bool to, cons
         const bool on  = given == "1" || given == "true" || given == "on";
         const bool off = given == "0" || given == "false" || given == "off";
         if (!on && !off) {
-            buoy::fail(where, ": ", buoy::in_quotes(given), " is neither 1 nor 0");
+            buoy::fail(where, ": ", buoy::in_quotes(given), " is not 1 or 0");
         }
         target = on ? to : !to;
     };
@@ -153,86 +138,6 @@ Flag & FlagTable::call(const std::string & names, const std::string & value, Fla
     Flag & flag = add(names, value, help);
     flag.set    = std::move(set);
     return flag;
-}
-
-FlagTable::Asked FlagTable::parse(const std::vector<std::string> & args, std::vector<std::string> & given) const {
-    CLI::App                           app;
-    std::map<std::string, std::string> words; // one-dash names of several letters → what CLI11 knows them as
-    std::vector<bool>                  is_given(flags_.size());
-    app.set_help_flag("-h,--help");
-    app.set_version_flag("--version", "");
-    for (size_t i = 0; i < flags_.size(); i++) {
-        const Flag & flag = flags_[i];
-        if (!flag.set) {
-            continue;
-        }
-        std::string names;
-        for (const std::string & name : flag.all_names()) {
-            if (is_one_dash_word(name)) {
-                words[name] = flag.long_name();
-            } else {
-                names += (names.empty() ? "" : ",") + name;
-            }
-        }
-        const CLI::callback_t take = [&flag, &is_given, i](const CLI::results_t & results) {
-            for (const std::string & text : results) {
-                flag.set(flag.long_name(), text);
-            }
-            is_given[i] = true;
-            return true;
-        };
-        if (flag.value.empty()) {
-            app.add_flag(names)
-                ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-                ->trigger_on_parse() // in the order given, so that of two opposites the last one counts
-                ->each([&flag, &is_given, i](const std::string & text) {
-                    flag.set(flag.long_name(), text);
-                    is_given[i] = true;
-                });
-            continue;
-        }
-        CLI::Option * option = app.add_option(names, take)->type_name(flag.value)->required(flag.required);
-        if (flag.n_values_max > 1) {
-            option->expected(flag.n_values_min, flag.n_values_max)->allow_extra_args(option->get_positional());
-        }
-        option->multi_option_policy(flag.repeatable ? CLI::MultiOptionPolicy::TakeAll
-                                                    : CLI::MultiOptionPolicy::TakeLast);
-    }
-    std::vector<std::string> reversed; // CLI11 wants the last first
-    bool                     is_value = false;
-    for (const std::string & arg : args) {
-        const auto word = words.find(arg);
-        reversed.push_back(word != words.end() && !is_value ? word->second : arg);
-        const CLI::Option * option = is_value ? nullptr : app.get_option_no_throw(reversed.back());
-        is_value                   = option != nullptr && option->get_items_expected_min() > 0;
-    }
-    std::reverse(reversed.begin(), reversed.end());
-    try {
-        app.parse(reversed);
-    } catch (const CLI::CallForHelp &) {
-        return Asked::help;
-    } catch (const CLI::CallForVersion &) {
-        return Asked::version;
-    } catch (const CLI::ParseError & error) {
-        buoy::fail(one_line(error.what()), " (--help lists the flags)");
-    }
-    read_environment(is_given);
-    for (size_t i = 0; i < flags_.size(); i++) {
-        if (is_given[i]) {
-            given.push_back(flags_[i].long_name());
-        }
-    }
-    return Asked::run;
-}
-
-void FlagTable::read_environment(std::vector<bool> & given) const {
-    for (size_t i = 0; i < flags_.size(); i++) {
-        const char * value = env_value(flags_[i]);
-        if (value != nullptr && !given[i]) {
-            flags_[i].set("environment variable " + flags_[i].env, value);
-            given[i] = true;
-        }
-    }
 }
 
 void FlagTable::add_common() {

@@ -34,7 +34,9 @@ struct Flag {
     bool        required     = false;
     bool        is_list      = false; // one value may name several things, separated by commas
 
-    std::vector<std::string> values; // the ones a shell offers; it offers files where `value` is FILE, RUN.npz or DIR
+    // Those that have names: a shell offers them, and a mistyped one suggests the nearest. A shell offers files where `value` is FILE,
+    // RUN.npz or DIR.
+    std::vector<std::string> values;
 
     bool                     is_positional() const { return names[0] != '-'; }
     std::vector<std::string> all_names() const; // one by one
@@ -46,9 +48,6 @@ struct Flag {
     Flag & with_setting(const std::string & name) { return setting = name, *this; }
     Flag & is_required() { return required = true, *this; }
 };
-
-// Threads that a program can be told to use.
-constexpr int32_t threads_max = 512;
 
 constexpr int32_t whole_max = std::numeric_limits<int32_t>::max();
 
@@ -115,7 +114,7 @@ public:
                     return;
                 }
             }
-            buoy::fail(where, ": ", buoy::in_quotes(text), " is none of ", list);
+            buoy::fail(where, ": ", buoy::in_quotes(text), " is not one of ", list);
         };
         return flag;
     }
@@ -127,7 +126,7 @@ public:
     enum class Asked { run, help, version };
 
     // Sets what the arguments and then the environment say; `given` gets the long names of the flags that were set. Throws
-    // buoy::Error.
+    // buoy::Error, with what was probably meant.
     Asked parse(const std::vector<std::string> & args, std::vector<std::string> & given) const;
 
     // The rows of what every command knows; after all others.
@@ -146,7 +145,6 @@ private:
     template <typename T> struct Plain<std::optional<T>> { using type = T; };
 
     Flag & add(const std::string & names, const std::string & value, const std::string & help);
-    void   read_environment(std::vector<bool> & given) const;
 
     template <typename T>
     static T parse_number(const std::string & where, const std::string & text, const Range & range) {

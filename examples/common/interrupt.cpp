@@ -12,12 +12,28 @@ namespace {
 volatile std::sig_atomic_t n_signals     = 0;
 volatile std::sig_atomic_t term_seen     = 0;
 volatile std::sig_atomic_t cursor_hidden = 0;
+volatile std::sig_atomic_t on_terminal   = 0; // standard error
+
+std::atomic<const char *> stops_after = nullptr; // what is finished first
+static_assert(std::atomic<const char *>::is_always_lock_free);
 
 char program[64] = ""; // with a colon, for messages
 
 void write_text(const char * text) {
     const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
     static_cast<void>(ignored);
+}
+
+// So that nobody wonders during a long step whether Ctrl-C was noticed. A picture that is redrawn in place gets no new line.
+void answer_interrupt() {
+    const char * unit = stops_after;
+    if (unit == nullptr || on_terminal == 0) {
+        return;
+    }
+    write_text(cursor_hidden != 0 ? "\r\033[K" : "\r\033[K\n");
+    write_text("stopping after this ");
+    write_text(unit);
+    write_text(cursor_hidden != 0 ? "" : "; press Ctrl-C again to quit\n");
 }
 
 void on_interrupt(int signal) {
@@ -30,6 +46,8 @@ void on_interrupt(int signal) {
     n_signals = 1;
     if (signal == SIGTERM) {
         term_seen = 1;
+    } else {
+        answer_interrupt();
     }
 }
 
@@ -55,7 +73,8 @@ void handle(int signal, void (*handler)(int)) {
 
 void install_signal_handlers(const std::string & name, bool asked) {
     std::snprintf(program, sizeof(program), "%s: ", name.c_str());
-    n_signals = asked ? 0 : 1;
+    n_signals   = asked ? 0 : 1;
+    on_terminal = isatty(STDERR_FILENO) != 0 ? 1 : 0;
     handle(SIGINT, on_interrupt);
     handle(SIGTERM, on_interrupt);
     handle(SIGBUS, on_bus_error);
@@ -70,3 +89,7 @@ bool terminated() { return term_seen != 0; }
 void clear_interrupt() { n_signals = 0; }
 
 void set_cursor_hidden(bool hidden) { cursor_hidden = hidden ? 1 : 0; }
+
+StopsAfter::StopsAfter(const char * unit) { stops_after = unit; }
+
+StopsAfter::~StopsAfter() { stops_after = nullptr; }

@@ -12,3 +12,12 @@ void clear_interrupt();
 
 // Where the cursor is hidden, a second Ctrl-C shows it again.
 void set_cursor_hidden(bool hidden);
+
+// While it lives, Ctrl-C on a terminal is answered at once: the program stops after this `unit` ("step"), a second one quits.
+class StopsAfter {
+public:
+    explicit StopsAfter(const char * unit); // a literal
+    ~StopsAfter();
+    StopsAfter(const StopsAfter &)             = delete;
+    StopsAfter & operator=(const StopsAfter &) = delete;
+};

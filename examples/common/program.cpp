@@ -6,10 +6,12 @@
 #include "interrupt.h"
 #include "man-page.h"
 #include "short-spins.h"
+#include "suggest.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <new>
 
@@ -31,7 +33,9 @@ void fill_standard_streams() {
 }
 
 constexpr const char * exit_codes =
-    "Exit codes: 0 done, 1 the request was wrong, 2 it failed while running, 130 on Ctrl-C";
+    "Exit codes: 0 success, 1 invalid request, 2 failure while running, 130 interrupted by Ctrl-C";
+
+constexpr const char * more_help = " (see --help)";
 
 std::string list_line(const std::string & name, const std::string & help) {
     return "  " + name + std::string(name.size() < 13 ? 14 - name.size() : 1, ' ') + help + "\n";
@@ -60,7 +64,7 @@ Command * Program::find(const std::string & name) {
 std::string Program::command_names() const {
     std::string names;
     for (size_t i = 0; i < commands_.size(); i++) {
-        names += (i == 0 ? "" : i + 1 == commands_.size() ? " or " : ", ") + commands_[i].name;
+        names += (i == 0 ? "" : i + 1 == commands_.size() ? " and " : ", ") + commands_[i].name;
     }
     return names;
 }
@@ -77,7 +81,7 @@ std::string Program::help() const {
         out += (group != title ? "\n" + group + "\n" : "") + list_line(command.name, command.help);
         title = group;
     }
-    out += title.empty() ? "" : "\n" + name_ + " COMMAND --help lists the flags of each.\n";
+    out += title.empty() ? "" : "\n" + name_ + " COMMAND --help lists a command's flags.\n";
     return out + "\n" + exit_codes + (notes.empty() ? "." : "\n" + notes) + "\n";
 }
 
@@ -114,6 +118,36 @@ std::string Program::described(const std::string & form) const {
                                      : "";
 }
 
+Command * Program::choose(const std::string & first) {
+    Command * const named = first.empty() ? nullptr : find(first);
+    Command * const other = find("");
+    if (named != nullptr) {
+        return named;
+    }
+    if (!first.empty() && first[0] == '-') {
+        const bool known = first == "-h" || first == "--help" || first == "--version";
+        if (other == nullptr && !known) {
+            buoy::fail(buoy::printable(first), ": the command comes first; the commands are ", command_names(),
+                       more_help);
+        }
+        return other;
+    }
+    std::vector<std::string> names;
+    for (const Command & command : commands_) {
+        names.push_back(command.name);
+    }
+    const std::string near = did_you_mean(first, names);
+    if (other == nullptr && first.empty()) {
+        buoy::fail("no command given; the commands are ", command_names(), more_help);
+    }
+    // a file may be called like that
+    if (!first.empty() && (other == nullptr || (!near.empty() && !std::filesystem::exists(first)))) {
+        buoy::fail("unknown command ", buoy::in_quotes(first),
+                   near.empty() ? "; the commands are " + command_names() + more_help : near);
+    }
+    return other;
+}
+
 int Program::run(const std::vector<std::string> & args) {
     for (Command & command : commands_) {
         command.flags.add_common();
@@ -123,25 +157,17 @@ int Program::run(const std::vector<std::string> & args) {
         print_text(text);
         return 0;
     }
-    Command *  command = first.empty() ? nullptr : find(first);
-    const bool named   = command != nullptr;
-    command            = named ? command : find("");
+    Command *                command = choose(first);
+    const bool               named   = command != nullptr && !command->name.empty();
     FlagTable                own; // of a program that needs a command
     std::vector<std::string> given;
-    using Asked = FlagTable::Asked;
-    if (command == nullptr && (first.empty() || first[0] != '-')) {
-        buoy::fail(first.empty() ? "no command given" : buoy::in_quotes(first) + " is no command", ", expected ",
-                   command_names(), " (--help tells more)");
-    }
+    using Asked       = FlagTable::Asked;
     FlagTable & flags = command != nullptr ? command->flags : own;
     chosen_           = command;
     switch (flags.parse({args.begin() + (named ? 1 : 0), args.end()}, given)) {
         case Asked::help: print_text(named ? help(*command) : help()); return 0;
         case Asked::version: print_text(name_ + " " + buoy::version() + "\n"); return 0;
         case Asked::run: break;
-    }
-    if (command == nullptr) {
-        buoy::fail("no command given, expected ", command_names(), " (--help tells more)");
     }
     command->given = given;
     return command->run(*command);
@@ -154,7 +180,7 @@ int Program::main(int argc, char ** argv) {
     try {
         const int exit_code = run({argv + std::min(argc, 1), argv + argc});
         if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-            buoy::fail_runtime("standard output could not be written");
+            buoy::fail_runtime("cannot write to standard output");
         }
         return exit_code;
     } catch (const buoy::Error & error) {

@@ -48,6 +48,7 @@ public:
 
 private:
     Command *   find(const std::string & name);
+    Command *   choose(const std::string & first_arg); // null where only --help and the like can follow
     std::string command_names() const;
     std::string help() const;
     std::string help(const Command & command) const;

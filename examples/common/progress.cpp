@@ -2,8 +2,32 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <unistd.h>
 #include <utility>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace {
+
+size_t terminal_columns() {
+    winsize size = {};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+} // namespace
+
+std::string progress_line(const std::string & title, double share, const std::string & text, size_t columns) {
+    constexpr size_t width_max = 30, width_min = 5;
+    const size_t     n_other =
+        title.size() + text.size() + 5; // brackets, spaces, and the last column, where a line would wrap
+    const size_t width = std::min(width_max, columns > n_other ? columns - n_other : 0);
+    std::string  bar;
+    if (width >= width_min) {
+        const auto n_filled = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(width));
+        bar                 = " [" + std::string(n_filled, '#') + std::string(width - n_filled, '.') + "]";
+    }
+    return (title + bar + " " + text).substr(0, columns > 0 ? columns - 1 : 0);
+}
 
 Progress::Progress(std::string title, ProgressUnit unit, std::string program)
     : title_(std::move(title)), unit_(unit), program_(std::move(program)), terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -36,12 +60,8 @@ std::string Progress::rate_text(int64_t n_new, int64_t n_left) const {
 }
 
 void Progress::draw(double share, const std::string & text) {
-    constexpr int     width  = 30;
-    const int         filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * width);
-    const std::string bar =
-        std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(width - filled), '.');
     if (terminal_) {
-        std::fprintf(stderr, "\r\033[K%s [%s] %s", title_.c_str(), bar.c_str(), text.c_str());
+        std::fprintf(stderr, "\r\033[K%s", progress_line(title_, share, text, terminal_columns()).c_str());
     } else {
         std::fprintf(stderr, "%s: %s: %s\n", program_.c_str(), title_.c_str(), text.c_str());
     }

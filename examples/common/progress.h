@@ -10,6 +10,10 @@ struct ProgressUnit {
     int64_t      size = 1;  // 1000000
 };
 
+// "loading [####..........] 30 %" in less than a terminal's columns, so that it can be drawn over; without the bar where there is no
+// room for it.
+std::string progress_line(const std::string & title, double share, const std::string & text, size_t columns);
+
 // How far something is: a bar on stderr that is drawn over on a terminal and clears itself when done. Elsewhere nothing; or, with the
 // program's name for a run of hours, a line every half minute.
 class Progress {

@@ -33,7 +33,7 @@ std::pair<int32_t, float> parse_bias(const std::string & where, const std::strin
         buoy::fail(where, ": ", buoy::in_quotes(text), " is not ID+BIAS or ID-BIAS");
     }
     if (*bias > 0.0f && std::isinf(*bias)) {
-        buoy::fail(where, ": ", buoy::in_quotes(text), ": a bias can be -inf, but not +inf; 1000 forces a token");
+        buoy::fail(where, ": ", buoy::in_quotes(text), ": a bias can be -inf but not +inf; use +1000 to force a token");
     }
     return {*id, *bias};
 }
@@ -61,6 +61,28 @@ std::vector<std::string> algorithm_names() {
 
 } // namespace
 
+int32_t parse_threads(const std::string & where, const std::string & text) {
+    constexpr int32_t threads_max = 512; // ggml's
+    const auto        number      = buoy::parse_number<int32_t>(text);
+    if (!number || *number < -1 || *number > threads_max) {
+        buoy::fail(where, ": ", buoy::in_quotes(text), " is not a number of threads from 1 to ", threads_max,
+                   ", or 0 for as many as the work is worth");
+    }
+    return std::max(*number, 0);
+}
+
+void add_threads_flag(FlagTable & table, int32_t & n_threads) {
+    table
+        .call(
+            "-t, --threads", "N",
+            [&n_threads](const std::string & where, const std::string & text) {
+                n_threads = parse_threads(where, text);
+            },
+            threads_help)
+        .with_default("0")
+        .with_env("LLAMA_ARG_THREADS");
+}
+
 void add_sampling_flags(FlagTable & table, RunParams & o) {
     buoy::GenerateParams & g        = o.generate;
     const auto             set_bias = [&g](const std::string & where, const std::string & text) {
@@ -70,24 +92,29 @@ void add_sampling_flags(FlagTable & table, RunParams & o) {
     table.group("Sampling");
     table
         .number("-n, --n-predict, --predict", "N", g.n_predict, {-1, whole_max},
-                "tokens to generate after the prompt; -1: as many as fit into the context")
+                "number of tokens to generate; -1: until the context is full")
         .with_env("LLAMA_ARG_N_PREDICT")
         .with_setting("n_predict");
-    table.number("-s, --seed", "N", o.seed, {-1, 9e18}, "seed of the random numbers; -1 draws one and tells it")
+    table.number("-s, --seed", "N", o.seed, {-1, 9e18}, "random seed; -1 picks one at random and prints it")
         .with_env("LLAMA_ARG_SEED");
-    table.number("--temp, --temperature", "T", g.temperature, {0, 1000}, "temperature; 0 takes the most likely token")
+    table
+        .number("--temp, --temperature", "T", g.temperature, {0, 1000},
+                "sampling temperature; 0 always takes the most likely token")
         .with_env("LLAMA_ARG_TEMPERATURE");
     table.number("--top-k", "N", g.top_k, {0, whole_max}, "sample from the N most likely tokens; 0: all")
         .with_env("LLAMA_ARG_TOP_K");
-    table.number("--top-p", "P", g.top_p, {0, 1, true}, "sample from the most likely tokens that together have P")
+    table
+        .number("--top-p", "P", g.top_p, {0, 1, true},
+                "sample from the most likely tokens whose probabilities add up to P")
         .with_env("LLAMA_ARG_TOP_P");
-    table.number("--min-p", "P", g.min_p, {0, 1}, "sample from tokens at least P times as likely as the best")
+    table
+        .number("--min-p", "P", g.min_p, {0, 1}, "sample from tokens at least P times as likely as the most likely one")
         .with_env("LLAMA_ARG_MIN_P");
     table
         .call("--logit-bias", "ID(+|-)BIAS", set_bias,
-              "make a token more or less likely, 15043+1 or 15043-inf; can be repeated")
+              "add a bias to a token's logit: 15043+1, or 15043-inf to forbid it; can be repeated")
         .repeatable = true;
-    table.toggle("--ignore-eos", o.ignore_eos, true, "go on after an end token instead of ending the text there");
+    table.toggle("--ignore-eos", o.ignore_eos, true, "continue after an end token instead of stopping there");
 }
 
 void add_denoising_flags(FlagTable & table, RunParams & o) {
@@ -100,67 +127,70 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
         }
     };
     table.group("Diffusion");
-    table.number("--diffusion-steps", "N", g.steps, {1, whole_max}, "denoising steps in all")
-        .with_default("one token a step");
-    table.number("--diffusion-steps-per-block", "N", g.steps_per_block, {1, whole_max}, "the same, counted per block")
+    table.number("--diffusion-steps", "N", g.steps, {1, whole_max}, "total number of denoising steps")
+        .with_default("one per token");
+    table
+        .number("--diffusion-steps-per-block", "N", g.steps_per_block, {1, whole_max},
+                "number of denoising steps per block")
         .with_default("");
     table
         .number("--diffusion-block-length", "N", g.block_length, {1, whole_max},
-                "length of the blocks that are written one after the other")
-        .with_default("the model's, else all of -n");
+                "split the answer into blocks of N tokens, written one after the other")
+        .with_default("the model's, or one block of -n tokens");
     table
         .number("--diffusion-eps", "F", g.eps, {0, 0.999, true},
-                "Dream's timesteps, from 1 down to F, instead of blocks; with a cache, in each block")
-        .with_default("0.001 for models made for it");
-    table.call("--diffusion-algorithm", "NAME", set_algorithm, "which position is written first: " + algorithm_list())
+                "use Dream's timesteps, from 1 down to F, instead of blocks (with a cache: within each block)")
+        .with_default("0.001 for models trained that way");
+    table
+        .call("--diffusion-algorithm", "NAME", set_algorithm,
+              "how to choose the positions to write: " + algorithm_list())
         .with_values(algorithm_names())
-        .with_default("entropy for shifted models with full attention, else confidence");
+        .with_default("entropy for shifted models with full attention, otherwise confidence");
     table.number("--diffusion-alg-temp", "T", g.alg_temp, {0, 1000},
-                 "draw positions by their scores at this temperature; 0: the best");
-    table.number("--diffusion-cfg-scale", "W", g.cfg_scale, {0, 1000}, "classifier-free guidance; 0: none");
+                 "sample positions by their scores at this temperature; 0 takes the best");
+    table.number("--diffusion-cfg-scale", "W", g.cfg_scale, {0, 1000},
+                 "classifier-free guidance scale; 0 turns it off");
     table.number("--diffusion-threshold", "P", g.threshold, {0, 1},
-                 "write every position at least that sure, and one at least");
+                 "per step, write every position with confidence >= P (at least one)");
     table.number("--diffusion-factor", "F", g.factor, {0, 1e6},
-                 "write the n surest positions while (n+1)(1-confidence) < F");
+                 "per step, write the n most confident positions while (n+1)(1-confidence) < F");
     table.text("--diffusion-pc-table", "FILE", o.pc_table,
-               "token frequencies for pc and pc-linear, as tokens-freq makes them");
-    table.number("--diffusion-pc-lambda", "F", g.pc_lambda, {0, 1e6}, "how strongly pc prefers a block's beginning");
-    table.number("--diffusion-pc-alpha", "F", g.pc_alpha, {0, 1e6}, "largest score that pc gives");
-    table.number("--diffusion-eb-gamma", "F", g.eb_gamma, {0, 1e6}, "entropy that eb allows in one step, in nats");
+               "token frequencies for pc and pc-linear, made by tokens-freq");
+    table.number("--diffusion-pc-lambda", "F", g.pc_lambda, {0, 1e6},
+                 "how strongly pc prefers the beginning of a block");
+    table.number("--diffusion-pc-alpha", "F", g.pc_alpha, {0, 1e6}, "upper limit of pc's scores");
+    table.number("--diffusion-eb-gamma", "F", g.eb_gamma, {0, 1e6}, "entropy that eb may commit per step, in nats");
     table
         .choice("--diffusion-cache", buoy::cache_names, g.cache,
-                "keys and values reused between steps: none, those before the block, or all but "
-                "the block's; exact before blocks of block-causal models")
-        .with_default("prefix for block-causal models, else none");
+                "reuse keys and values between steps: none, those before the block (prefix), or all outside it (dual); "
+                "prefix is exact for block-causal models, approximate otherwise")
+        .with_default("prefix for block-causal models, otherwise none");
     table
         .number("--diffusion-cache-refresh", "N", g.cache_refresh, {1, whole_max},
-                "compute everything again after N steps of a block")
+                "refresh the cache every N steps of a block")
         .with_default("");
     table
         .number("--diffusion-sub-block-length", "N", g.sub_block_length, {1, whole_max},
-                "write a block in parts of N (block-causal models)")
+                "write each block in parts of N tokens (block-causal models)")
         .with_default("the model's");
     table.number("--diffusion-edit-threshold", "P", g.edit_threshold, {0, 1},
-                 "replace written tokens by others surer than that (block-causal models such as LLaDA2.1)");
+                 "replace a written token if another one reaches confidence P (LLaDA2.1)");
     table.number("--diffusion-post-steps", "N", g.post_steps, {0, whole_max},
-                 "steps that may only edit, once a block has no masks");
+                 "extra editing steps after a block is complete");
 }
 
 void add_compute_flags(FlagTable & table, RunParams & o, const std::string & context_default) {
     using buoy::FlashAttention;
     table.group("Compute");
-    Flag & threads = table.number("-t, --threads", "N", o.context.n_threads, {1, threads_max},
-                                  "threads; -1: as many as the work is worth, at most one per core");
-    threads.with_default("-1").with_env("LLAMA_ARG_THREADS");
-    also_takes(threads, o.context.n_threads, {{"-1", 0}});
+    add_threads_flag(table, o.context.n_threads);
     Flag & context = table.number("-c, --ctx-size", "N", o.context.n_ctx, {1, whole_max},
-                                  "context length in tokens; 0: what the model was trained for");
+                                  "context length in tokens; 0: the length the model was trained for");
     context.with_default(context_default).with_env("LLAMA_ARG_CTX_SIZE").with_setting("n_ctx");
     also_takes(context, o.context.n_ctx, {{"0", -1}});
     add_layers_flag(table, o.model);
     add_device_flags(table, o, o.model);
     Flag & flash = table.choice("-fa, --flash-attn", buoy::flash_names, o.context.flash,
-                                "flash attention; off is exact, on Vulkan by products in F32 instead of F16");
+                                "flash attention; off is exact (on Vulkan it multiplies in F32, not F16)");
     flash.with_env("LLAMA_ARG_FLASH_ATTN").with_setting("flash");
     also_takes(flash, o.context.flash,
                {{"1", FlashAttention::on},
@@ -170,19 +200,18 @@ void add_compute_flags(FlagTable & table, RunParams & o, const std::string & con
                 {"false", FlashAttention::off},
                 {"disabled", FlashAttention::off},
                 {"-1", FlashAttention::automatic}});
-    table.choice("-ctk, --cache-type-k", buoy::kv_type_names, o.context.type_k, "type of stored keys")
+    table.choice("-ctk, --cache-type-k", buoy::kv_type_names, o.context.type_k, "data type of cached keys")
         .with_env("LLAMA_ARG_CACHE_TYPE_K");
-    table.choice("-ctv, --cache-type-v", buoy::kv_type_names, o.context.type_v, "type of stored values")
+    table.choice("-ctv, --cache-type-v", buoy::kv_type_names, o.context.type_v, "data type of cached values")
         .with_env("LLAMA_ARG_CACHE_TYPE_V");
     table
         .choice("--unpack", buoy::unpack_names, o.model.unpack,
-                "dequantise the weights at load: more memory, activations keep 16 bits; auto: for a diffusion "
-                "model on a CPU whose types have no kernel of ours, if that takes at most half of the free "
-                "memory")
+                "dequantise the weights to F16 at load, which takes more memory; auto: for diffusion models on a CPU "
+                "whose weight type has no custom kernel, if that needs at most half of the free memory")
         .with_setting("unpack");
-    table.toggle("--no-mmap", o.model.use_mmap, false, "copy the weights instead of mapping the file")
+    table.toggle("--no-mmap", o.model.use_mmap, false, "read the model file into memory instead of mapping it")
         .with_env("LLAMA_ARG_NO_MMAP");
-    table.toggle("-nr, --no-repack", o.model.use_repack, false, "keep the file's weight layout on the CPU")
+    table.toggle("-nr, --no-repack", o.model.use_repack, false, "do not repack the weights for the CPU")
         .with_env("LLAMA_ARG_NO_REPACK");
 }
 

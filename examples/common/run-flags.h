@@ -22,6 +22,12 @@ struct RunParams : PlacementParams {
     bool                 ignore_eos = false;
 };
 
+constexpr const char * threads_help = "number of threads; 0: chosen by the size of the work, at most one per core";
+
+// Of -t; -1, which llama.cpp takes, is 0.
+int32_t parse_threads(const std::string & where, const std::string & text);
+void    add_threads_flag(FlagTable & table, int32_t & n_threads);
+
 // The flags, a group each. What they set must outlive the table.
 void add_sampling_flags(FlagTable & table, RunParams & o);
 void add_denoising_flags(FlagTable & table, RunParams & o);

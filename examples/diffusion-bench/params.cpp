@@ -45,7 +45,7 @@ std::vector<std::vector<std::string>> fill_lists(const BenchParams & o, std::vec
 
 void add_flags(FlagTable & table, BenchParams & o) {
     o.lists.resize(parameters().size());
-    table.group("Swept (comma-separated lists)");
+    table.group("Parameters (comma-separated lists; every combination is measured)");
     for (size_t i = 0; i < parameters().size(); i++) {
         const Parameter & p = parameters()[i];
         table.text(p.flags, p.type, o.lists[i], p.help).with_default(p.values).with_env(p.env).with_setting(p.setting);
@@ -61,7 +61,7 @@ void add_flags(FlagTable & table, BenchParams & o) {
                  "short for --forward 512,2048,4096 --rows 32 --cache dual, with memory by purpose");
     table.group("Other");
     table.text("-o, --output", "FORMAT|FILE", o.output,
-               "md (default), csv, json or jsonl; with --make-model the file to write");
+               "format of the table: md (default), csv, json or jsonl; with --make-model, the file to write");
     table.text("--make-model", "SPEC", o.model_spec,
                "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0");
     table.toggle("--force", o.force, true, "replace the file that --make-model writes, if it exists")
@@ -88,7 +88,7 @@ void settle(BenchParams & o) {
     if (!o.output.empty()) {
         const auto format = format_names.find(o.output);
         if (format == format_names.end()) {
-            buoy::fail("-o: ", buoy::in_quotes(o.output), " is unknown, expected md, csv, json or jsonl");
+            buoy::fail("-o: ", buoy::in_quotes(o.output), " is not one of md, csv, json, jsonl");
         }
         o.format = format->second;
     }

@@ -2,6 +2,8 @@
 
 #include "device-flags.h"
 #include "flags.h"
+#include "run-flags.h"
+#include "suggest.h"
 
 #include <algorithm>
 
@@ -20,14 +22,16 @@ template <typename T> T parse_number(const char * what, const std::string & text
 
 template <typename T, size_t N>
 T parse_name(const char * what, const std::string & text, const buoy::Name<T> (&names)[N]) {
-    std::string known;
+    std::string              list;
+    std::vector<std::string> known;
     for (const auto & [name, value] : names) {
         if (text == name) {
             return value;
         }
-        known += (known.empty() ? "" : ", ") + std::string(name);
+        known.emplace_back(name);
+        list += (list.empty() ? "" : "|") + known.back();
     }
-    buoy::fail(what, ": ", buoy::in_quotes(text), " is unknown, expected one of ", known);
+    buoy::fail(what, ": ", buoy::in_quotes(text), " is not one of ", list, did_you_mean(text, known));
 }
 
 enum class Kernels { automatic, ours, ggml };
@@ -52,7 +56,7 @@ void set_threshold(Case & one, const std::string & v) {
         one.generate.threshold = parse_number("--threshold", v, 0.0f, 1.0f);
     }
 }
-void set_threads(Case & one, const std::string & v) { one.context.n_threads = parse_number("-t", v, 1, threads_max); }
+void set_threads(Case & one, const std::string & v) { one.context.n_threads = parse_threads("-t", v); }
 void set_type_k(Case & one, const std::string & v) { one.context.type_k = parse_name("-ctk", v, buoy::kv_type_names); }
 void set_type_v(Case & one, const std::string & v) { one.context.type_v = parse_name("-ctv", v, buoy::kv_type_names); }
 void set_flash(Case & one, const std::string & v) { one.context.flash = parse_name("-fa", v, buoy::flash_names); }
@@ -93,14 +97,13 @@ void set_rows(Case & one, const std::string & v) {
 const std::vector<Parameter> & parameters() {
     using Use                               = Parameter::Use;
     static const std::vector<Parameter> all = {
-        {"model", "-m, --model", "FILES", "", "GGUF files to run", Use::always,
+        {"model", "-m, --model", "FILES", "", "GGUF files, or names of bundled models", Use::always,
          [](Case & one, const std::string & v) { one.model_path = resolve_model(v); }, "", "", true},
         {"ngl", layers_flag, "N", "auto", layers_help, Use::always, set_layers, layers_env, "n_gpu_layers"},
-        {"threads", "-t, --threads", "N", "", "threads (default: as many as the work is worth, at most one per core)",
-         Use::always, set_threads, "", "", true},
+        {"threads", "-t, --threads", "N", "", threads_help, Use::always, set_threads, "", "", true},
         {"type_k", "-ctk, --cache-type-k", "TYPE", "f16", "type of stored keys: f32, f16, q8_0", Use::always,
          set_type_k},
-        {"type_v", "-ctv, --cache-type-v", "TYPE", "f16", "type of stored values", Use::always, set_type_v},
+        {"type_v", "-ctv, --cache-type-v", "TYPE", "f16", "data type of cached values", Use::always, set_type_v},
         {"fa", "-fa, --flash-attn", "MODE", "auto", "flash attention: on, off, auto", Use::always, set_flash, "",
          "flash"},
         {"unpack", "--unpack", "MODE", "off", "keep weights as stored (off), or unpack them when loading: f16, auto",

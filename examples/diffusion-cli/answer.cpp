@@ -1,5 +1,6 @@
 #include "answer.h"
 
+#include "buoy/bundled.h"
 #include "buoy/generation-json.h"
 #include "buoy/step-count.h"
 #include "buoy/text-stream.h"
@@ -82,7 +83,8 @@ buoy::Generation generate_token_by_token(const Session & session, const std::vec
 
 Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach,
               const buoy::Infill * infill) {
-    Answer out;
+    const StopsAfter stops("step");
+    Answer           out;
     out.params           = session.params.generate;
     out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.context.n_ctx());
     const bool diffusion = session.context.info().traits.is_diffusion();
@@ -101,6 +103,21 @@ Answer answer(const Session & session, const std::vector<int32_t> & prompt, Prin
         print_text(out.text + (infill != nullptr && out.text.ends_with('\n') ? "" : "\n"));
     }
     return out;
+}
+
+std::optional<std::string> empty_note(const Session & session, const Answer & answer) {
+    if (!answer.generation.tokens.empty() || !answer.generation.ended) {
+        return std::nullopt;
+    }
+    const std::string & name    = session.context.info().name;
+    const bool          bundled = name == buoy::bundled_diffusion_model || name == buoy::bundled_autoregressive_model;
+    if (!session.params.attn.edits.empty()) {
+        return "the model ended its text at once";
+    }
+    return bundled ? "the model ended its text at once. The bundled models only answer questions about numbered "
+                     "passages and tell "
+                     "short stories; try -p \"Tell a story about Mira and a fox.\""
+                   : "the model ended its text at once; --ignore-eos makes it go on";
 }
 
 std::string timings_text(const Session & session, const buoy::Generation & generation) {

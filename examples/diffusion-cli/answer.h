@@ -6,6 +6,7 @@
 #include "params.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ using Attach = std::function<void(buoy::GenerateParams &)>;
 // gaps; its text is all of it.
 Answer answer(const Session & session, const std::vector<int32_t> & prompt, Printed printed, const Attach & attach,
               const buoy::Infill * infill = nullptr);
+
+// Why there is nothing to read, where the model wrote no text at all.
+std::optional<std::string> empty_note(const Session & session, const Answer & answer);
 
 // One line: where the time went.
 std::string timings_text(const Session & session, const buoy::Generation & generation);

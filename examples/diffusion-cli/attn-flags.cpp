@@ -11,7 +11,7 @@ std::vector<buoy::Tap> parse_taps(const std::string & where, const std::string &
         const auto known = std::find_if(std::begin(buoy::tap_names), std::end(buoy::tap_names),
                                         [&](const auto & entry) { return entry.first == name; });
         if (known == std::end(buoy::tap_names)) {
-            buoy::fail(where, ": ", buoy::in_quotes(name), " is none of pattern, scores, q, k, v, resid");
+            buoy::fail(where, ": ", buoy::in_quotes(name), " is not one of pattern, scores, q, k, v, resid");
         }
         if (std::find(taps.begin(), taps.end(), known->second) == taps.end()) {
             taps.push_back(known->second);
@@ -42,8 +42,8 @@ void add_record_flags(FlagTable & table, AttnParams & a) {
         });
     };
     table.text("--attn-dump", "FILE.npz", a.record.path,
-               "record the attention of every step into a file that numpy.load opens");
-    table.call("--attn-layers", "LIST", list(a.layers), "layers to record, 0,4-7 or 8-")
+               "record the attention of every step to a file that numpy.load can open");
+    table.call("--attn-layers", "LIST", list(a.layers), "layers to record, such as 0,4-7 or 8-")
         .with_default("all")
         .with_setting("record.layers");
     table.call("--attn-heads", "LIST", list(a.heads), "heads to record")
@@ -65,18 +65,19 @@ void add_record_flags(FlagTable & table, AttnParams & a) {
     for (const auto & [name, tap] : buoy::tap_names) {
         taps.values.emplace_back(name);
     }
-    Flag & reduce = table.choice("--attn-reduce", buoy::reduce_names, a.record.reduce,
-                                 "the pattern whole, its mean over heads, its mean over queries, or summed "
-                                 "over pairs of regions");
+    Flag & reduce =
+        table.choice("--attn-reduce", buoy::reduce_names, a.record.reduce,
+                     "record the whole pattern (none), its mean over heads, its mean over queries (received), or its "
+                     "sums between regions");
     reduce.with_setting("record.reduce");
     reduce.set  = recording(reduce.set);
-    Flag & type = table.choice("--attn-dtype", buoy::record_type_names, a.record.type, "type of the numbers recorded");
+    Flag & type = table.choice("--attn-dtype", buoy::record_type_names, a.record.type, "data type of the recording");
     type.set    = recording(type.set);
     table
         .call("--attn-max-size", "SIZE", recording([&a](const std::string & where, const std::string & text) {
                   a.record.max_size = buoy::parse_size(where, text);
               }),
-              "refuse to record what may need more, 500M or 8G")
+              "stop before recording if the file could exceed SIZE, such as 500M or 8G")
         .with_default("8G")
         .with_setting("record.max_size");
 }
@@ -94,20 +95,21 @@ void add_attn_flags(FlagTable & table, CliParams & o) {
     };
     table.group("Attention");
     add_record_flags(table, a);
-    table.text("--attn-regions", "FILE.json", a.regions, "named parts of the prompt, for --attn-reduce and --attn-edit")
+    table
+        .text("--attn-regions", "FILE.json", a.regions,
+              "named regions of the prompt, for --attn-reduce and --attn-edit")
         .with_setting("record.regions");
     table
-        .call(
-            "--attn-edit", "SPEC", add_edit,
-            "change the attention, \"drop keys=sinks layers=0-7\" or \"bias keys=12-15 heads=3 +4.0\"; can be repeated")
+        .call("--attn-edit", "SPEC", add_edit,
+              "edit the attention: \"drop keys=sinks layers=0-7\" or \"bias keys=12-15 heads=3 +4.0\"; can be repeated")
         .repeatable = true;
-    table.toggle("--attn-edit-compare", a.compare, true, "run without the edits first and tell what they changed");
+    table.toggle("--attn-edit-compare", a.compare, true, "also run without the edits and show both texts");
 }
 
 void check_attn(const CliParams & o) {
     const AttnParams & a = o.attn;
     if (!a.needs_dump.empty() && a.record.path.empty()) {
-        buoy::fail(a.needs_dump[0], " says how to record and needs --attn-dump FILE.npz");
+        buoy::fail(a.needs_dump[0], " is about recording and needs --attn-dump FILE.npz");
     }
     if (o.force && a.record.path.empty() && o.visual_out.empty()) {
         buoy::fail("--force replaces files, so it needs --attn-dump FILE.npz or --diffusion-visual-out FILE");

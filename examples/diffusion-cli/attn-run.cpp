@@ -138,7 +138,7 @@ void AttnRun::tell_unused() const {
             const buoy::EditSpec & spec = editor_->specs()[i];
             console_.log(buoy::LogLevel::notice,
                          buoy::concat("the edit ", buoy::in_quotes(spec.text), " changed nothing",
-                                      spec.bias == 0.0f ? "" : ": it found no key in any step"));
+                                      spec.bias == 0.0f ? "" : ": its keys matched nothing in any step"));
         }
     }
 }
@@ -179,10 +179,12 @@ Compared compare_answers(const Answer & unedited, const Answer & edited) {
                 {"confidence", confidence}};
     char text[300];
     std::snprintf(text, sizeof(text),
-                  "confidence %.4f without, %.4f with them (mean absolute change %.4f over %lld scores)",
+                  "mean confidence %.4f without them, %.4f with them (mean absolute change %.4f over %lld scores)",
                   c.confidence_unedited, c.confidence_edited, c.confidence_change, static_cast<long long>(c.n_scored));
-    out.line = c.n_changed == 0 ? buoy::concat("the edits changed no token; ", text)
-                                : buoy::concat("the edits changed ", c.n_changed, " tokens, the first at position ",
-                                               c.first_changed, "; ", same ? "the text is the same; " : "", text);
+    out.line = c.n_changed == 0
+                   ? buoy::concat("the edits changed no token; ", text)
+                   : buoy::concat("the edits changed ", c.n_changed,
+                                  c.n_changed == 1 ? " token, at position " : " tokens, the first at position ",
+                                  c.first_changed, "; ", same ? "the text is the same; " : "", text);
     return out;
 }

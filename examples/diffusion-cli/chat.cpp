@@ -104,14 +104,17 @@ private:
         }
         if (!fits(prompt)) {
             console_.log(buoy::LogLevel::warn, buoy::concat("the message has ", prompt.size(), " tokens, which with ",
-                                                            n_answer(), " of the answer exceed the context of ",
-                                                            session_.context.n_ctx(), "; it is left out"));
+                                                            n_answer(), " for the answer exceed the context of ",
+                                                            session_.context.n_ctx(), "; it was left out"));
             history_.pop_back();
             return;
         }
         AttnRun      attn(session_, console_, {prompt, history_}, ++n_asked_);
         const Answer out = answer(session_, prompt, Printed::text, attn.attach());
         attn.finish(out.generation.steps.size());
+        if (const auto note = empty_note(session_, out)) {
+            console_.log(buoy::LogLevel::notice, *note);
+        }
         history_.push_back({"assistant", out.text});
         if (session_.params.verbose) {
             console_.log(buoy::LogLevel::info, timings_text(session_, out.generation));
@@ -137,7 +140,7 @@ private:
         }
         history_.erase(history_.begin() + static_cast<std::ptrdiff_t>(first),
                        history_.begin() + static_cast<std::ptrdiff_t>(first) + 2);
-        console_.log(buoy::LogLevel::notice, "the context is full, the oldest question and its answer are forgotten");
+        console_.log(buoy::LogLevel::notice, "the context is full; the oldest question and its answer are forgotten");
         return true;
     }
 
@@ -161,7 +164,7 @@ private:
 void check_can_chat(const CliParams & params, const buoy::Vocab & vocab) {
     if (!vocab.has_chat_template()) {
         buoy::fail(buoy::printable(params.model_path),
-                   ": no chat template, so -cnv can't be used; --raw -p TEXT continues a text");
+                   ": the model has no chat template, so -cnv cannot be used; --raw -p TEXT continues a text");
     }
 }
 

@@ -1,6 +1,7 @@
 #include "load.h"
 
 #include "buoy/error.h"
+#include "buoy/step-count.h"
 #include "chat.h"
 #include "interrupt.h"
 #include "progress.h"
@@ -27,14 +28,14 @@ std::unique_ptr<buoy::Context> load_context(const buoy::ModelFile & file, const 
     }
 }
 
-void warn(const CliParams & params, const Console & console, const buoy::ModelInfo & info, int64_t n_positions) {
+void warn(const CliParams & params, const Console & console, const buoy::ModelInfo & info) {
     if (!info.traits.is_diffusion() && !params.denoising_flags.empty()) {
         std::string names;
         for (const std::string & name : params.denoising_flags) {
             names += (names.empty() ? "" : ", ") + name;
         }
         console.log(buoy::LogLevel::warn,
-                    buoy::concat(info.arch, " is an autoregressive model, so these have no effect: ", names));
+                    buoy::concat(info.arch, " is an autoregressive model; these flags have no effect: ", names));
     }
     const auto given = [&](const std::string & name) {
         return std::find(params.denoising_flags.begin(), params.denoising_flags.end(), name) !=
@@ -50,11 +51,30 @@ void warn(const CliParams & params, const Console & console, const buoy::ModelIn
         console.log(buoy::LogLevel::warn,
                     "--diffusion-visual-delay has no effect without --diffusion-visual or --diffusion-visual-out");
     }
-    if (info.n_ctx_train > 0 && n_positions > info.n_ctx_train) {
-        console.log(buoy::LogLevel::warn,
-                    buoy::concat(params.chat ? "the context has " : "prompt and answer take ", n_positions,
-                                 " positions, the model was trained for ", info.n_ctx_train));
+}
+
+void warn_long(const CliParams & params, const Console & console, const buoy::Context & context,
+               const std::vector<int32_t> & prompt) {
+    const buoy::ModelInfo & info      = context.info();
+    buoy::GenerateParams    generate  = params.generate;
+    const bool              generates = !params.chat && params.logits_out.empty();
+    generate.n_predict                = generates ? buoy::answer_length(generate, prompt.size(), context.n_ctx()) : 0;
+    const int64_t n_positions =
+        params.chat ? context.n_ctx() : static_cast<int64_t>(prompt.size()) + generate.n_predict;
+    if (info.n_ctx_train <= 0 || n_positions <= info.n_ctx_train) {
+        return;
     }
+    std::string cost;
+    if (generates) {
+        const int64_t n_passes = buoy::step_count_max(info, prompt, generate) * buoy::sequence_count(generate);
+        const bool    whole    = info.traits.attention == buoy::AttentionKind::full &&
+                           generate.cache.value_or(buoy::DiffusionCache::none) == buoy::DiffusionCache::none;
+        cost = buoy::concat("; the run takes up to ", n_passes, " passes",
+                            whole ? buoy::concat(" over all ", n_positions, " positions") : std::string());
+    }
+    console.log(buoy::LogLevel::warn, buoy::concat(params.chat ? "the context has " : "prompt and answer take ",
+                                                   n_positions, " positions, but the model was trained for ",
+                                                   info.n_ctx_train, ", so the text may be poor", cost));
 }
 
 Request make_request(const CliParams & params, const buoy::Vocab & vocab) {
@@ -65,26 +85,39 @@ Request make_request(const CliParams & params, const buoy::Vocab & vocab) {
         request.prompt = make_prompt(params, vocab);
     } else if (vocab.mask() < 0) {
         buoy::fail("--infill: ", buoy::printable(params.model_path),
-                   " has no mask token; only diffusion models fill gaps");
+                   " has no mask token; only diffusion models can fill gaps");
     } else {
-        request.infill.emplace(vocab, vocab.mask(), read_prompt(params));
+        request.infill.emplace(vocab, vocab.mask(), read_prompt(params), params.parses_special());
         request.prompt.tokens = request.infill->tokens();
     }
     return request;
 }
 
-void complete(CliParams & params, const buoy::Vocab & vocab, size_t n_prompt) {
-    const bool generates = !params.chat && params.logits_out.empty();
+void complete(CliParams & params, const buoy::ModelFile & file, const buoy::Vocab & vocab, const Request & request) {
+    const size_t n_prompt  = request.prompt.tokens.size();
+    const bool   generates = !params.chat && params.logits_out.empty();
     if (params.context.n_ctx == 0 && !params.chat && params.generate.n_predict >= 0) {
-        const int64_t B = std::max(params.generate.block_length, 1); // a block-causal model's last one is whole
-        const int64_t n_needed =
-            (static_cast<int64_t>(n_prompt) + std::max(params.generate.n_predict, 1) + B - 1) / B * B;
-        params.context.n_ctx = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
+        const int64_t n_train  = buoy::trained_length(file);
+        const int64_t n_answer = generates ? params.generate.n_predict : 0;
+        const int64_t n_all    = static_cast<int64_t>(n_prompt) + n_answer;
+        if (generates && n_train > 0 && n_all > n_train) {
+            buoy::fail("prompt (", n_prompt, ") and answer (", n_answer, ") need ", n_all,
+                       " positions, but the model was trained for ", n_train, "; use a smaller -n, or -c ", n_all,
+                       " to run it beyond that length");
+        }
+        const int64_t B        = std::max(params.generate.block_length, 1); // a block-causal model's last one is whole
+        const int64_t n_needed = (std::max<int64_t>(n_all, 1) + B - 1) / B * B;
+        params.context.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
     } else if (params.context.n_ctx > 0 && generates) {
         buoy::answer_length(params.generate, n_prompt, params.context.n_ctx);
     }
-    if (!params.ignore_eos && !params.infill) { // a gap in the middle is not the end of the text
+    if (!params.ignore_eos && !params.infill) {
         params.generate.end_ids = vocab.end_ids();
+    }
+    if (request.infill && !request.infill->ends_with_gap()) { // a gap in the middle is not the end of the text
+        for (const int32_t id : vocab.end_ids()) {
+            params.generate.logit_bias.emplace(id, -std::numeric_limits<float>::infinity());
+        }
     }
     if (!params.attn.edits.empty() && params.context.flash == buoy::FlashAttention::automatic) {
         params.context.flash = buoy::FlashAttention::off; // else an edited layer differs in rounding as well

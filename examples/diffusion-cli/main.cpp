@@ -15,6 +15,7 @@
 #include "params.h"
 #include "program.h"
 #include "prompt.h"
+#include "text-diff.h"
 
 #include <chrono>
 #include <cstdio>
@@ -23,6 +24,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+
+#include <unistd.h>
 
 namespace {
 
@@ -56,6 +59,7 @@ int write_logits(const Session & session, const Console & console, const Prompt 
     std::iota(request.rows.begin(), request.rows.end(), 0);
     request.block_length = session.params.generate.block_length;
     attn.prepare_pass(request);
+    const StopsAfter            stops("pass");
     const buoy::ForwardResult & result = session.context.forward(request);
     if (interrupted()) {
         return exit_interrupted;
@@ -80,13 +84,37 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
     print_text(json.dump() + "\n");
 }
 
+void tell_empty_gaps(const Session & session, const Console & console, const buoy::Infill & infill,
+                     const Answer & out) {
+    const std::vector<std::string> fills = infill.fills(session.vocab, out.generation.sequence);
+    for (size_t i = 0; i < fills.size(); i++) {
+        if (fills[i].find_first_not_of(' ') == std::string::npos) {
+            console.log(buoy::LogLevel::notice, buoy::concat("the model wrote no text into gap ", i + 1));
+        }
+    }
+}
+
+// Both texts, what differs marked, and the numbers.
+void tell_difference(const Console & console, const CliParams & params, const Answer & unedited, const Answer & edited,
+                     const Compared & compared) {
+    if (unedited.text != edited.text) {
+        const char *      no_color = std::getenv("NO_COLOR");
+        const bool        color    = isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+        const MarkedTexts texts    = mark_differences(unedited.text, edited.text, color && params.log_file.empty());
+        console.log(buoy::LogLevel::notice, "without the edits: " + texts.before);
+        console.log(buoy::LogLevel::notice, "with the edits:    " + texts.after);
+    }
+    console.log(buoy::LogLevel::notice, compared.line);
+}
+
 // One prompt, one text.
 int run_once(const Session & session, const Console & console, const Request & request) {
     const CliParams & params = session.params;
+    const auto &      infill = request.infill;
     AttnRun           attn(session, console, request.prompt);
     Film              film(session, request.prompt.tokens);
     const auto        make_answer = [&](Printed printed, const Attach & attach) {
-        return answer(session, request.prompt.tokens, printed, attach, request.infill ? &*request.infill : nullptr);
+        return answer(session, request.prompt.tokens, printed, attach, infill ? &*infill : nullptr);
     };
     Answer unedited;
     if (params.attn.compare) {
@@ -105,9 +133,14 @@ int run_once(const Session & session, const Console & console, const Request & r
     const Compared compared = compare ? compare_answers(unedited, out) : Compared();
     if (params.json) {
         print_json(session, out, attn, compared);
+    } else if (infill && !out.generation.stopped) {
+        tell_empty_gaps(session, console, *infill, out);
+    }
+    if (const auto note = empty_note(session, out); note && !params.json && !infill) {
+        console.log(buoy::LogLevel::notice, *note);
     }
     if (compare && !params.json) {
-        console.log(buoy::LogLevel::notice, compared.line);
+        tell_difference(console, params, unedited, out, compared);
     }
     if (params.perf) {
         console.log(buoy::LogLevel::notice, timings_text(session, out.generation));
@@ -128,14 +161,14 @@ int load_and_run(CliParams & params, const Console & console) {
     const buoy::Vocab     vocab    = file.vocab();
     const Request         request  = make_request(params, vocab);
     const size_t          n_tokens = request.prompt.tokens.size();
-    complete(params, vocab, n_tokens);
+    complete(params, file, vocab, request);
     const std::unique_ptr<buoy::Context> context = load_context(file, params);
     if (!context) {
         return exit_interrupted;
     }
     const buoy::ModelInfo & info = context->info();
     if (params.infill && !info.traits.is_diffusion()) {
-        buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models fill gaps");
+        buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models can fill gaps");
     }
     if (!params.visual_out.empty() && !info.traits.is_diffusion()) {
         buoy::fail("--diffusion-visual-out: ", info.arch, " is an autoregressive model, which has no denoising steps");
@@ -146,16 +179,16 @@ int load_and_run(CliParams & params, const Console & console) {
     params.context.n_ctx      = context->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;
     buoy::Session sequence(*context);
-    const Session session  = {params, vocab, *context, sequence,
-                              std::chrono::duration<double, std::milli>(since_begin).count()};
-    const auto    n_prompt = static_cast<int64_t>(n_tokens);
+    const Session session = {params, vocab, *context, sequence,
+                             std::chrono::duration<double, std::milli>(since_begin).count()};
     if (!params.logits_out.empty()) {
-        warn(params, console, info, n_prompt);
+        warn(params, console, info);
+        warn_long(params, console, *context, request.prompt.tokens);
         return write_logits(session, console, request.prompt);
     }
     buoy::check_params(params.generate, info);
-    warn(params, console, info,
-         params.chat ? context->n_ctx() : n_prompt + buoy::answer_length(params.generate, n_tokens, context->n_ctx()));
+    warn(params, console, info);
+    warn_long(params, console, *context, request.prompt.tokens);
     console.log(buoy::LogLevel::info, model_line(info, n_tokens, context->n_ctx()));
     if (params.chat) {
         return chat(session, console, read_prompt(params));
@@ -178,7 +211,7 @@ int run(CliParams & params, const Command & command) {
     }
     if (!params.chat && !params.prompt_given && params.prompt_file.empty() && params.tokens.empty()) {
         buoy::fail(params.logits_out.empty() ? "" : "--logits-out: ",
-                   "no prompt given: -p TEXT, -f FILE, --tokens IDS, or -cnv to chat");
+                   "no prompt given; use -p TEXT, -f FILE or --tokens IDS, or -cnv to chat");
     }
     const bool model_given = !params.model_path.empty();
     params.model_path      = resolve_model(model_given ? params.model_path : buoy::bundled_diffusion_model);
@@ -186,7 +219,7 @@ int run(CliParams & params, const Command & command) {
     params.model.log = console.callback();
     if (!model_given) {
         console.log(buoy::LogLevel::notice,
-                    buoy::concat("no model given (-m), running the bundled ", buoy::bundled_diffusion_model, ": ",
+                    buoy::concat("no -m given, running the bundled model ", buoy::bundled_diffusion_model, ": ",
                                  buoy::printable(params.model_path)));
     }
     return load_and_run(params, console);
@@ -201,12 +234,12 @@ void add_commands(Program & program, const std::vector<std::string> & args) {
     add_denoising_flags(text.flags, *params);
     add_visual_flag(text.flags, *params);
     add_compute_flags(text.flags, *params,
-                      "what the prompt and -n need; the model's, at most 4096, for a chat or -n -1");
+                      "what the prompt and -n need, at most the trained length; for a chat or -n -1 at most 4096");
     add_attn_flags(text.flags, *params);
     add_output_flags(text.flags, *params);
     text.run = [params](const Command & itself) { return run(*params, itself); };
 
-    Command & freq = program.add("tokens-freq", "count the tokens of plain text files, for --diffusion-algorithm pc");
+    Command & freq = program.add("tokens-freq", "count tokens in text files, for --diffusion-algorithm pc");
     add_freq_flags(freq.flags, *params);
     freq.run = [params](const Command &) { return write_frequencies(*params); };
 }
@@ -220,8 +253,8 @@ int main(int argc, char ** argv) {
     program.usage        = "  llama-diffusion-cli -m MODEL.gguf -p PROMPT [flags]\n"
                            "  llama-diffusion-cli -m MODEL.gguf -cnv [flags]\n"
                            "  llama-diffusion-cli tokens-freq -m MODEL.gguf -f TEXT... -o TABLE.json\n";
-    program.notes        = "(the first one ends with the text that is there, the second one at once).";
-    program.chapters     = manual_chapters;
+    program.notes = "(the first Ctrl-C stops after the current step and prints the text so far, a second one quits).";
+    program.chapters = manual_chapters;
     add_commands(program, {argv + 1, argv + argc});
     return program.main(argc, argv);
 }

@@ -1,10 +1,11 @@
 #include "manual.h"
 
 const char * const manual_introduction =
-    R"(Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp has too are called and mean
-the same here, with these differences: `--temp` is 0 unless given; `--ignore-eos` does not forbid end tokens, it only goes
-on behind them; escapes such as `\n` are processed in `-p`, but not in files; `-n -1` ends where the context does. Many
-flags can also come from the environment variable named beside them; the command line wins.
+    R"(Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp also has keep its names and
+meanings, with these differences: `--temp` defaults to 0; `--ignore-eos` does not forbid end tokens, generation just continues
+after them; escapes such as `\n` are processed in `-p` but not in files; `-n -1` stops where the context is full. A flag that
+only llama.cpp has is refused with a hint. Many flags can also be set through the environment variable listed beside them;
+the command line takes precedence.
 
 ```sh
 llama-diffusion-cli -m llada.gguf -p "Why is the sky blue?" -n 128 --diffusion-block-length 32
@@ -14,19 +15,23 @@ llama-diffusion-cli -m llada.gguf -cnv -sys "Answer in one sentence."
 cat question.txt | llama-diffusion-cli -m llada.gguf -p - --json > answer.json
 ```
 
-Standard output carries the text and nothing else. An autoregressive model's text appears as it is generated, a diffusion
-model's when it is complete. Progress (on a terminal only), warnings and, at the end, one line of timings go to standard
-error; `--no-perf` leaves the timings out and `NO_COLOR` the colours.
+Standard output carries the text and nothing else. The text of an autoregressive model appears as it is generated, that of a
+diffusion model when it is complete. Progress (on a terminal only), warnings and one final line of timings go to standard
+error; `--no-perf` turns off the timings and the environment variable `NO_COLOR` the colours.
 
-Exit codes: 0 done, 1 the request was wrong (flag, file, model), 2 it failed while running, 130 on Ctrl-C or SIGTERM. The
-first Ctrl-C ends with the text that is there (none while the model is loaded or a long prompt is read), the second one at
-once. Settings that contradict each other are refused before the model is loaded, those that it can't do right after.)";
+Prompt and answer may be as long as the model was trained for; `-c N` allows more and says what the run will take.
+
+Exit codes: 0 success, 1 invalid request (flag, file, model), 2 failure while running, 130 interrupted by Ctrl-C or SIGTERM. The
+first Ctrl-C stops after the current step and prints the text so far (nothing while the model is loading or a long prompt is
+processed), a second one quits at once. Contradictory settings are refused before the model is loaded, unsupported ones right
+after.)";
 
 const char * const manual_chapters = R"(
 ## Reproducing a text
 
-The seed is part of the timings line and of `--json`, also where it was drawn (`-s -1`, the default). The same seed, model
-and settings give the same text for any number of threads. At temperature 0 nothing is drawn, unless an algorithm does it.
+The timings line and `--json` contain the seed, even if it was picked at random (`-s -1`, the default). The same seed, model
+and settings give the same text with any number of threads. At temperature 0 the seed has no effect, unless the algorithm is
+random.
 
 ## Chat
 
@@ -58,8 +63,19 @@ llama-diffusion-cli -p "Tell a story about Mira and a fox." -n 64 \
 ## Infill
 
 `--infill` takes text with gaps: `[[N]]` stands for N tokens to be filled in, anything else in brackets is text. What was
-given stays as it is, byte for byte; there is no chat template. A gap may end up shorter than N tokens where the model
-writes an end token into it.
+given stays as it is, byte for byte; there is no chat template. A space before a gap belongs to the gap's first token, as
+in any text. The model can't write an end token into a gap, unless the only gap is the end of the text
+([decoding.md](decoding.md#infill)).
+
+```sh
+llama-diffusion-cli --infill -p "One day Mira went to the [[1]] for tomatoes. There Mira found a hungry [[1]] under a tree."
+```
+
+## Raw prompts
+
+With `--raw` the prompt is your own template: there is no chat template, and special tokens such as `<|im_start|>` in the
+text become those tokens, as in llama.cpp; `--no-parse-special` keeps them as text. A beginning-of-text token that the
+model wants is added unless the prompt starts with it. Without `--raw`, text never becomes a special token.
 
 ## JSON
 
@@ -67,24 +83,25 @@ writes an end token into it.
 
 | field | content |
 |---|---|
-| `text` | the text, invalid UTF-8 replaced; with `--infill` all of it |
-| `prompt_tokens`, `tokens` | ids of the prompt and of what is new, without an end token and what follows it |
+| `text` | the text, with invalid UTF-8 replaced; with `--infill` the whole text |
+| `prompt_tokens`, `tokens` | token ids of the prompt and of the new text, without the end token and anything after it |
 | `steps` | `{"step", "block", "committed": [[position, id], …]}`; positions are absolute |
-| `forwards` | forward passes |
+| `forwards` | number of forward passes |
 | `seed` | the seed used |
 | `ended`, `stopped` | an end token was reached; Ctrl-C stopped it |
 | `model` | path, name, architecture, traits and sizes |
-| `settings` | what the run was made with; `null` where the model decides |
-| `timings` | `load_ms`, `prompt_ms`, `decode_ms`, `tokens_per_s` (an autoregressive run's first token belongs to its prompt) |
-| `version` | of the program |
-| `recording` | with `--attn-dump`: `path`, `bytes`, and `steps` that are complete |
+| `settings` | settings of the run; `null` where the model decides |
+| `timings` | `load_ms`, `prompt_ms`, `decode_ms`, `tokens_per_s` (the first token of an autoregressive run counts as part of its prompt) |
+| `version` | version of the program |
+| `recording` | with `--attn-dump`: `path`, `bytes`, and the number of complete `steps` |
 | `edit` | with `--attn-edit`: `specs` and what each was `applied` to; with `--attn-edit-compare` also `unedited` (`text`, `tokens`), `changed_tokens`, `first_changed_position`, `same_text`, `confidence` |
 
 Fields may be added, never renamed.
 
 ## Attention
 
-`--attn-dump` records what each head of each layer attended to at every step, `--attn-edit` changes it. See
+`--attn-dump` records what every head of every layer attends to at every step, and `--attn-edit` changes it;
+`--attn-edit-compare` shows the texts with and without the edits, differences marked. See
 [recording.md](recording.md) and [interventions.md](interventions.md).
 
 ```sh

@@ -8,32 +8,31 @@ void add_input_flags(FlagTable & table, CliParams & o) {
     // an empty name is a variable that was never set, not a wish for the bundled model
     const auto set_model = [&o](const std::string & flag, const std::string & text) {
         if (text.empty()) {
-            buoy::fail(flag, " is empty, expected a GGUF file or a bundled model's name");
+            buoy::fail(flag, " is empty; expected a GGUF file or the name of a bundled model");
         }
         o.model_path = text;
     };
     table.group("Input");
     table
         .call("-m, --model", "FILE", set_model,
-              "GGUF file to run, or the name of a bundled model: buoy-mdm (the default), buoy-arm")
+              "GGUF file, or the name of a bundled model: buoy-mdm (default) or buoy-arm")
         .with_env("LLAMA_ARG_MODEL");
     table.call("-p, --prompt", "TEXT", set_prompt,
-               "prompt, through the model's chat template if it has one; - reads standard input");
+               "prompt, formatted by the model's chat template if it has one; - reads standard input");
     table.toggle("-e, --escape", o.escape, true,
                  "process \\n, \\r, \\t, \\', \\\", \\\\ and \\xHH in -p; on unless --no-escape is given");
-    table.toggle("--no-escape", o.escape, false, "take backslashes in -p as they are");
-    table.text("-f, --file", "FILE", o.prompt_file, "read the prompt from a file; - is standard input");
+    table.toggle("--no-escape", o.escape, false, "keep backslashes in -p as they are");
+    table.text("-f, --file", "FILE", o.prompt_file, "read the prompt from a file; - reads standard input");
     table.text("-sys, --system-prompt", "TEXT", o.system, "system message before the prompt; needs a chat template");
-    table.toggle("-cnv, --conversation", o.chat, true,
-                 "chat: reads messages from standard input; /help there tells more");
+    table.toggle("-cnv, --conversation", o.chat, true, "chat; type /help there for commands");
     table.toggle("--no-history", o.history, false,
                  "chat: do not keep messages in the history file, nor recall earlier ones");
-    table.toggle("--raw", o.raw, true, "take the prompt as it is, without the chat template");
+    table.toggle("--raw", o.raw, true,
+                 "use the prompt as it is: no chat template, and special tokens such as <|im_start|> are parsed");
+    table.toggle("--no-parse-special", o.parse_special, false, "with --raw, treat special tokens as plain text");
     table.toggle("--infill", o.infill, true,
-                 "fill the gaps of the prompt, [[N]] stands for N tokens, instead of -n; prints the whole text; "
-                 "diffusion models "
-                 "only");
-    table.text("--tokens", "IDS", o.tokens, "prompt as token ids, 1,2,3 or @FILE; nothing is added");
+                 "fill the gaps in the prompt, each written [[N]] for N tokens; -n is ignored (diffusion models only)");
+    table.text("--tokens", "IDS", o.tokens, "prompt as token ids, 1,2,3 or @FILE; no tokens are added");
 }
 
 void add_visual_flag(FlagTable & table, CliParams & o) {
@@ -50,18 +49,18 @@ void add_output_flags(FlagTable & table, CliParams & o) {
     table.group("Output");
     table.toggle("--json", o.json, true, "print one JSON object instead of the text");
     table.text("--logits-out", "FILE.npy", o.logits_out,
-               "one forward pass over the prompt, logits [T,V] as float32, no generation");
-    table.toggle("--force", o.force, true, "replace files that exist, of --attn-dump and --diffusion-visual-out")
+               "run one forward pass over the prompt and write its logits, float32 [T,V]; nothing is generated");
+    table.toggle("--force", o.force, true, "overwrite existing files (--attn-dump, --diffusion-visual-out)")
         .with_setting("force");
-    table.toggle("--no-perf", o.perf, false, "no timings on standard error").with_env("LLAMA_ARG_NO_PERF");
-    table.toggle("-v, --verbose", o.verbose, true, "say what happens");
-    table.text("--log-file", "FILE", o.log_file, "write all messages to a file as well").with_env("LLAMA_ARG_LOG_FILE");
+    table.toggle("--no-perf", o.perf, false, "do not print timings").with_env("LLAMA_ARG_NO_PERF");
+    table.toggle("-v, --verbose", o.verbose, true, "log details");
+    table.text("--log-file", "FILE", o.log_file, "also write all messages to a file").with_env("LLAMA_ARG_LOG_FILE");
 }
 
 void add_freq_flags(FlagTable & table, CliParams & o) {
     table.group("Input and output");
-    table.text("-m, --model", "FILE", o.model_path, "GGUF file whose tokenizer counts").with_env("LLAMA_ARG_MODEL");
-    table.texts("-f, --file", "FILE...", o.texts, 1 << 20, "plain text files");
+    table.text("-m, --model", "FILE", o.model_path, "GGUF file whose tokenizer to use").with_env("LLAMA_ARG_MODEL");
+    table.texts("-f, --file", "FILE...", o.texts, 1 << 20, "plain text files to count");
     table.text("-o, --output", "FILE", o.output, "JSON file to write");
-    table.toggle("--force", o.force, true, "replace the output if it exists").with_setting("force");
+    table.toggle("--force", o.force, true, "overwrite an existing file").with_setting("force");
 }

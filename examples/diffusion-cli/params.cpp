@@ -15,7 +15,7 @@ namespace {
 void check_combinations(const CliParams & o) {
     const int n_prompts = (o.prompt_given ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1) + (o.tokens.empty() ? 0 : 1);
     if (n_prompts > 1) {
-        buoy::fail("-p, -f and --tokens each give the prompt, use one of them");
+        buoy::fail("-p, -f and --tokens each give the prompt; use only one of them");
     }
     const std::vector<std::pair<bool, const char *>> not_in_chat = {
         {o.json, "--json"},
@@ -31,10 +31,13 @@ void check_combinations(const CliParams & o) {
         }
     }
     if (o.infill && !o.tokens.empty()) {
-        buoy::fail("--infill takes text with gaps; --tokens may hold mask tokens itself");
+        buoy::fail("--infill needs text with gaps; --tokens can contain mask tokens directly");
     }
     if (!o.system.empty() && (o.raw || o.infill || !o.tokens.empty())) {
-        buoy::fail("-sys needs the chat template, which --raw, --infill and --tokens leave out");
+        buoy::fail("-sys needs the chat template, which --raw, --infill and --tokens do not use");
+    }
+    if (!o.parse_special && !o.raw) {
+        buoy::fail("--no-parse-special needs --raw: without it special tokens are plain text anyway");
     }
     check_attn(o);
 }
@@ -59,7 +62,7 @@ std::vector<int32_t> parse_tokens(const std::string & text) {
     if (!text.empty() && text[0] == '@') {
         std::ifstream in(text.substr(1));
         if (!in) {
-            buoy::fail("--tokens: file ", buoy::in_quotes(text.substr(1)), " can't be read");
+            buoy::fail("--tokens: file ", buoy::in_quotes(text.substr(1)), " cannot be read");
         }
         list.assign(std::istreambuf_iterator<char>(in), {});
     }

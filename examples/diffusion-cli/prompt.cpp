@@ -12,7 +12,7 @@ unsigned char byte(char c) { return static_cast<unsigned char>(c); }
 std::string read_standard_input() {
     std::string text(std::istreambuf_iterator<char>(std::cin), {});
     if (std::cin.bad()) {
-        buoy::fail_runtime("standard input could not be read");
+        buoy::fail_runtime("cannot read standard input");
     }
     return text;
 }
@@ -22,7 +22,7 @@ std::string read_standard_input() {
 std::string read_text_file(const std::string & path, const char * what) {
     std::ifstream in(path, std::ios::binary);
     if (!in || in.peek() == std::ifstream::traits_type::eof()) {
-        buoy::fail(what, " ", buoy::in_quotes(path), " can't be read or is empty");
+        buoy::fail(what, " ", buoy::in_quotes(path), " cannot be read or is empty");
     }
     return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -74,7 +74,11 @@ Prompt make_prompt(const CliParams & params, const buoy::Vocab & vocab) {
         return {vocab.encode_chat(messages, true), messages};
     }
     if (!params.system.empty()) {
-        buoy::fail("-sys needs a chat template, which ", buoy::printable(params.model_path), " does not have");
+        buoy::fail("-sys needs a chat template, and ", buoy::printable(params.model_path), " has none");
     }
-    return {vocab.encode(text, true, false), {}};
+    std::vector<int32_t> tokens = vocab.encode(text, true, params.parses_special());
+    if (tokens.size() > 1 && tokens[0] == vocab.bos() && tokens[1] == tokens[0]) {
+        tokens.erase(tokens.begin()); // a template of one's own may begin with it
+    }
+    return {tokens, {}};
 }

@@ -14,7 +14,7 @@ constexpr const char * name = "llama-diffusion-eval";
 
 void check_report(const EvalParams & params) {
     if (params.json && params.csv) {
-        buoy::fail("--json and --csv can't be combined: both print to standard output");
+        buoy::fail("--json and --csv both print to standard output; use only one of them");
     }
 }
 
@@ -64,7 +64,8 @@ int run_questions(const EvalParams & params, const Console & console) {
     if (params.output.empty()) {
         console.log(buoy::LogLevel::notice, "writing the answers to " + buoy::printable(evaluation.output()));
     }
-    bool complete = false;
+    const StopsAfter stops("answer");
+    bool             complete = false;
     try {
         complete = evaluation.run();
     } catch (const buoy::Error &) {
@@ -75,7 +76,7 @@ int run_questions(const EvalParams & params, const Console & console) {
     line.clear();
     if (!complete) {
         console.log(buoy::LogLevel::notice,
-                    "stopped; run the same command again to continue " + buoy::printable(evaluation.output()));
+                    "stopped; run the same command again to resume from " + buoy::printable(evaluation.output()));
         return exit_interrupted;
     }
     print_report(evaluation.output(), params);
@@ -96,30 +97,30 @@ int qa(const Command & command, EvalParams & params) {
 } // namespace
 
 int main(int argc, char ** argv) {
-    Program program(name, "Asks language models questions, with and without passages, and scores their answers.",
+    Program program(name, "Asks models questions, with and without passages in the prompt, and scores their answers.",
                     Program::Interrupt::asked);
     program.usage = "  llama-diffusion-eval qa -m MODEL[,MODEL...] -d DATA.jsonl -o RESULTS.jsonl [flags]\n"
                     "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv] [--figures DIR]\n"
                     "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n";
-    program.notes = "(run the same command again to continue).";
+    program.notes = "(run the same command again to resume).";
 
     const auto params = std::make_shared<EvalParams>();
-    Command &  ask    = program.add("qa", "ask the questions");
+    Command &  ask    = program.add("qa", "ask questions and score the answers");
     add_qa_flags(ask.flags, *params);
     ask.run = [params](const Command & itself) { return qa(itself, *params); };
 
-    Command & summary = program.add("summary", "summarise a result file");
+    Command & summary = program.add("summary", "show the scores in a result file");
     add_summary_flags(summary.flags, *params);
     summary.run = [params](const Command &) {
         check_report(*params);
         if (params->files.size() != 1) {
-            buoy::fail("summary needs one result file");
+            buoy::fail("summary needs exactly one result file");
         }
         print_report(params->files[0], *params);
         return 0;
     };
 
-    Command & merge = program.add("merge", "merge the result files of shards");
+    Command & merge = program.add("merge", "combine the result files of shards");
     add_merge_flags(merge.flags, *params);
     merge.run = [params](const Command &) {
         if (params->files.empty() || params->output.empty()) {

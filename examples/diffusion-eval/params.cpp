@@ -20,7 +20,7 @@ std::vector<size_t> parse_counts(const std::string & where, const std::string & 
         }
     }
     if (counts.empty()) {
-        buoy::fail(where, ": ", buoy::in_quotes(text), ": expected numbers, 1,5 or 1-10");
+        buoy::fail(where, ": ", buoy::in_quotes(text), ": expected numbers, such as 1,5 or 1-10");
     }
     return counts;
 }
@@ -43,7 +43,7 @@ void set_shard(const std::string & where, const std::string & text, EvalParams &
     const auto   shard = buoy::parse_number<size_t>(text.substr(0, slash));
     const auto   all   = buoy::parse_number<size_t>(text.substr(std::min(slash + 1, text.size())));
     if (!shard || !all || *shard < 1 || *shard > *all || *all > count_max) {
-        buoy::fail(where, ": ", buoy::in_quotes(text), " is not I/N with I from 1 to N");
+        buoy::fail(where, ": ", buoy::in_quotes(text), " is not I/N, with I from 1 to N");
     }
     o.qa.shard    = *shard - 1;
     o.qa.n_shards = *all;
@@ -55,23 +55,23 @@ void add_input_flags(FlagTable & table, EvalParams & o) {
         .call(
             "-m, --model", "FILES",
             [&o](const std::string & where, const std::string & text) { add_models(where, text, o.qa.models); },
-            "GGUF files, separated by commas, or bundled models: buoy-mdm, buoy-arm; can be repeated")
+            "GGUF files or names of bundled models (buoy-mdm, buoy-arm), comma-separated; can be repeated")
         .repeatable = true;
-    table.text("-d, --data", "FILE", o.qa.data, "questions: one JSON object per line, may be gzipped");
+    table.text("-d, --data", "FILE", o.qa.data, "questions, one JSON object per line; may be gzipped");
     table.text(
         "-o, --output", "FILE", o.output,
-        "result file, one line per answer; if it exists, the run continues where it ends; by default named after the "
-        "dataset and the settings, in this directory");
+        "result file, one line per answer; an existing one is resumed; by default named after the dataset and the "
+        "settings, in the current directory");
     table
         .text("--template", "FILE", o.qa.form,
               "template that turns question and passages into a prompt (docs/evaluation.md)")
-        .with_default("an instruction, numbered passages, the question");
+        .with_default("instruction, numbered passages, question");
     table.toggle("--raw", o.qa.raw, true, "use the prompt as it is, without the model's chat template");
     table.number("--limit", "N", o.qa.n_items, {1, 1e9}, "ask only the first N questions").with_default("all");
     table
         .call(
             "--shard", "I/N", [&o](const std::string & where, const std::string & text) { set_shard(where, text, o); },
-            "ask only every N-th question, starting with the I-th; merge joins the result files")
+            "ask only every N-th question, starting with the I-th; merge combines the files")
         .with_setting("shard");
 }
 
@@ -91,24 +91,24 @@ void add_condition_flags(FlagTable & table, EvalParams & o) {
             plan.truncate_gold.push_back(*share);
         }
     };
-    table.group("Conditions, one column each");
-    table.toggle("--no-closed-book", plan.closed_book, false, "don't ask the questions without passages");
+    table.group("Conditions (one row of the table each)");
+    table.toggle("--no-closed-book", plan.closed_book, false, "do not ask without passages");
     table
         .call("--passages", "LIST", counts_setter(plan.passages, 1),
-              "numbers of passages to show, such as 1,5 or 1-5; the conditions below start from the largest")
+              "numbers of passages to show, such as 1,5 or 1-5; the conditions below use the largest")
         .with_default("5");
     table.call(
         "--gold-position", "LIST", set_positions,
-        "put the gold passage at these positions, such as 1,5,10, or all; passages of other questions fill the rest");
+        "put the gold passage at these positions, such as 1,5,10 or all; passages of other questions fill the rest");
     table.call("--noise", "LIST", counts_setter(plan.noise, 0),
-               "hide the gold passage among this many passages of other questions, such as 0-9");
+               "mix the gold passage with this many passages of other questions, such as 0-9");
     table.toggle("--shuffle", plan.shuffle, true, "shuffle the passages");
-    table.toggle("--drop-gold", plan.drop_gold, true, "leave out the gold passage");
+    table.toggle("--drop-gold", plan.drop_gold, true, "remove the gold passage");
     table.toggle("--repeat-gold", plan.repeat_gold, true, "repeat the gold passage at the end");
     table.call("--truncate-gold", "LIST", set_shares,
-               "keep only these fractions of the gold passage's words, such as 0.25,0.5");
+               "keep only these shares of the gold passage's words, such as 0.25,0.5");
     table.toggle("--contradict", plan.contradict, true,
-                 "add a copy of the gold passage with another question's answer, at a random position");
+                 "add a copy of the gold passage that contains another question's answer");
     std::string ready;
     for (const auto & [name, help] : buoy::ready_edit_names()) {
         ready += (ready.empty() ? "" : ", ") + name + " (" + help + ")";
@@ -121,9 +121,9 @@ void add_condition_flags(FlagTable & table, EvalParams & o) {
 
 void add_output_flags(FlagTable & table, EvalParams & o) {
     table.group("Report");
-    table.toggle("--json", o.json, true, "print one JSON object instead of tables");
+    table.toggle("--json", o.json, true, "print JSON instead of tables");
     table.toggle("--csv", o.csv, true, "print CSV instead of tables");
-    table.text("--figures", "DIR", o.figures, "write the figures to this directory, as SVG and PNG")
+    table.text("--figures", "DIR", o.figures, "write figures to this directory, as SVG and PNG")
         .with_setting("figures");
 }
 
@@ -138,24 +138,24 @@ void add_qa_flags(FlagTable & table, EvalParams & o) {
     table.group("Attention");
     table
         .toggle("--attn-metrics", o.qa.attention, true,
-                "measure attention while the answers are written, and store it in the result file")
+                "measure what the answers attend to, and keep that in the result file")
         .with_setting("attention");
     add_output_flags(table, o);
     table.toggle("-v, --verbose", o.verbose, true, "log details");
-    table.text("--log-file", "FILE", o.log_file, "also write all messages to this file").with_env("LLAMA_ARG_LOG_FILE");
+    table.text("--log-file", "FILE", o.log_file, "also write all messages to a file").with_env("LLAMA_ARG_LOG_FILE");
 }
 
 void add_summary_flags(FlagTable & table, EvalParams & o) {
     table.group("Input");
-    table.texts("RESULTS", "FILE", o.files, 1, "the result file");
+    table.texts("RESULTS", "FILE", o.files, 1, "result file");
     add_output_flags(table, o);
 }
 
 void add_merge_flags(FlagTable & table, EvalParams & o) {
     table.group("Input and output");
-    table.texts("RESULTS", "FILE...", o.files, 1 << 20, "the result files of all shards, in any order");
-    table.text("-o, --output", "FILE", o.output, "the file that a run without shards would have written");
-    table.toggle("--force", o.force, true, "replace the output if it exists").with_setting("force");
+    table.texts("RESULTS", "FILE...", o.files, 1 << 20, "result files of all shards, in any order");
+    table.text("-o, --output", "FILE", o.output, "file to write, the same as a run without shards would write");
+    table.toggle("--force", o.force, true, "overwrite an existing file").with_setting("force");
 }
 
 void settle_questions(EvalParams & o) {
@@ -166,7 +166,8 @@ void settle_questions(EvalParams & o) {
         buoy::fail("qa needs -m MODEL and -d DATA.jsonl");
     }
     if (o.seed < 0) {
-        buoy::fail("-s ", o.seed, ": an evaluation with a random seed can't be resumed; expected 0 or more");
+        buoy::fail("-s ", o.seed,
+                   ": an evaluation with a random seed could not be resumed; expected a seed of 0 or more");
     }
     settle(o);
     o.qa.plan.edits = buoy::parse_qa_edits(o.edits);

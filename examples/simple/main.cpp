@@ -1,18 +1,25 @@
-// The library in ten lines: llama-simple MODEL.gguf PROMPT
+// The library in ten lines: llama-simple MODEL PROMPT, with a GGUF file or the name of a bundled model
 
+#include "buoy/bundled.h"
 #include "buoy/context.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
 #include "buoy/message.h"
+#include "buoy/version.h"
 #include "buoy/vocab.h"
 
 #include <cstdio>
+#include <string>
 
 int main(int argc, char ** argv) try {
-    if (argc != 3) {
-        buoy::fail("usage: llama-simple MODEL.gguf PROMPT");
+    if (argc == 2 && std::string(argv[1]) == "--version") {
+        std::printf("llama-simple %s\n", buoy::version());
+        return 0;
     }
-    const auto          model   = buoy::load_model(buoy::ModelFile(argv[1]), {});
+    if (argc != 3) {
+        buoy::fail("usage: llama-simple MODEL PROMPT (MODEL: a GGUF file, buoy-mdm or buoy-arm)");
+    }
+    const auto          model   = buoy::load_model(buoy::ModelFile(buoy::find_model(argv[1])), {});
     const auto          context = model->make_context({});
     const buoy::Vocab & vocab   = model->vocab();
     const auto          prompt =

@@ -8,15 +8,22 @@
 
 namespace buoy {
 
-// Text with gaps, "The capital of [[2]] is Paris.": [[N]] stands for N masked tokens, everything else for itself.
+// Text with gaps, "The capital of [[2]] is Paris.": [[N]] stands for N masked tokens, everything else for itself. A space before a gap
+// is part of the gap's first token, as tokenizers have it.
 class Infill {
 public:
-    // Throws Error where there is no gap, or one of no or too many tokens.
-    Infill(const Vocab & vocab, int32_t mask_id, const std::string & text);
+    // parse_special: as Vocab::encode has it. Throws Error where there is no gap, or one of no or too many tokens.
+    Infill(const Vocab & vocab, int32_t mask_id, const std::string & text, bool parse_special = false);
 
     const std::vector<int32_t> & tokens() const { return tokens_; } // what was given as tokens, and the masks
 
-    // The text with its gaps filled from a sequence that began as tokens(); what was given is as it was, byte for byte.
+    // Whether the only gap is the end of the text, so that an end token in it is one. Elsewhere it would only be missing text.
+    bool ends_with_gap() const;
+
+    // What stands in each gap of a sequence that began as tokens().
+    std::vector<std::string> fills(const Vocab & vocab, const std::vector<int32_t> & sequence) const;
+
+    // The text with its gaps filled; what was given is as it was, byte for byte.
     std::string filled(const Vocab & vocab, const std::vector<int32_t> & sequence) const;
 
 private:
@@ -30,6 +37,7 @@ private:
     std::vector<Part>    parts_;
     std::vector<int32_t> tokens_;
     int32_t              mask_id_;
+    bool                 drops_space_ = false; // the tokenizer writes one before the first word of a text
 };
 
 } // namespace buoy

@@ -8,4 +8,7 @@ namespace buoy {
 // those over timesteps within blocks. params.n_predict is resolved (answer_length).
 int64_t step_count_max(const ModelInfo & info, const std::vector<int32_t> & prompt, const GenerateParams & params);
 
+// Positions that the model of this file was trained for, known before it is loaded; 0 where the file does not say.
+int32_t trained_length(const ModelFile & file);
+
 } // namespace buoy

@@ -138,16 +138,11 @@ Array finished_pattern(const Recording & recording, int32_t layer) {
 void export_recording(const ExportParams & params) {
     const Recording recording = Recording::open(params.path);
     const Layers    layers    = choose_layers(recording, params.layers);
-    if (params.format == "neuir") {
-        export_neuir(recording, layers, params);
-    } else if (params.format == "npz") {
-        export_npz(recording, layers, params);
-    } else if (params.format == "csv") {
-        export_csv(recording, layers, params);
-    } else if (params.format == "bertviz") {
-        export_bertviz(recording, layers, params);
-    } else {
-        fail("`format`: ", in_quotes(params.format), " is not one of neuir, npz, csv and bertviz");
+    switch (params.format) {
+        case ExportFormat::neuir: export_neuir(recording, layers, params); break;
+        case ExportFormat::npz: export_npz(recording, layers, params); break;
+        case ExportFormat::csv: export_csv(recording, layers, params); break;
+        case ExportFormat::bertviz: export_bertviz(recording, layers, params); break;
     }
 }
 

@@ -2,8 +2,10 @@
 
 #include "buoy/step-count.h"
 #include "decode/schedule.h"
+#include "io/gguf-file.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace buoy {
 
@@ -62,6 +64,12 @@ StepPlan plan_steps(const ModelInfo & info, const std::vector<int32_t> & prompt,
 
 int64_t step_count_max(const ModelInfo & info, const std::vector<int32_t> & prompt, const GenerateParams & params) {
     return static_cast<int64_t>(plan_steps(info, prompt, params).steps.size());
+}
+
+int32_t trained_length(const ModelFile & file) {
+    const std::string arch = file.gguf().get_string("general.architecture").value_or("");
+    const int64_t     n    = file.gguf().get_int(arch + ".context_length").value_or(0);
+    return static_cast<int32_t>(std::clamp<int64_t>(n, 0, std::numeric_limits<int32_t>::max()));
 }
 
 } // namespace buoy

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +56,7 @@ std::vector<std::string> environment(const std::map<std::string, std::string> & 
 }
 
 // Opens both ends of a terminal, so that what is written there waits for us; returns the name of the program's.
-std::string open_terminal(int (&ends)[2]) {
+std::string open_terminal(int (&ends)[2], unsigned short columns) {
     ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (ends[0] < 0 || grantpt(ends[0]) != 0 || unlockpt(ends[0]) != 0) {
         throw std::runtime_error("no terminal can be made here");
@@ -63,6 +64,10 @@ std::string open_terminal(int (&ends)[2]) {
     const std::string name = ptsname(ends[0]);
     ends[1]                = open(name.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    winsize size = {};
+    size.ws_row  = 24;
+    size.ws_col  = columns;
+    ioctl(ends[0], TIOCSWINSZ, &size);
     return name;
 }
 
@@ -86,7 +91,7 @@ Program::Program(const ProgramSpec & spec) : spec_(spec), dir_(temp_dir()), begi
     args.insert(args.end(), spec.args.begin(), spec.args.end());
     std::vector<std::string> env    = environment(spec.env);
     const std::string        input  = spec.input.empty() ? "/dev/null" : spec.input;
-    const std::string        errors = spec.terminal ? open_terminal(terminal_) : dir_ + "/err";
+    const std::string        errors = spec.terminal ? open_terminal(terminal_, spec.columns) : dir_ + "/err";
     const std::string        output = spec.terminal_out ? errors : spec.output.empty() ? dir_ + "/out" : spec.output;
 
     posix_spawn_file_actions_t actions;

@@ -17,6 +17,7 @@ struct ProgramSpec {
     bool                               stdout_closed = false;
     bool                               terminal      = false; // standard error is one
     bool                               terminal_out  = false; // standard output is the same one
+    unsigned short                     columns       = 80;    // of it
     double                             seconds_max   = 60;
 };
 
