@@ -120,8 +120,8 @@ TEST_CASE("llama-attention: what is refused") {
     check_refused(attention({"cat", recording(), "attn/step_0001/layer_01", "--index", "4"}), "0 to 3");
     check_refused(attention({"cat", recording(), "tokens", "--index", "0"}), "--index");
     check_refused(attention({"cat", recording(), "tokens", "--index", "x"}), "--index");
-    check_refused(attention({"cat", recording()}), "member");
-    check_refused(attention({"info"}), "recording");
+    check_refused(attention({"cat", recording()}), "missing: MEMBER");
+    check_refused(attention({"info"}), "missing: RUN.npz");
     check_refused(attention({"info", "/no/such/file"}), "/no/such/file");
     check_refused(attention({"info", temp_dir()}), "directory");
     check_refused(attention({"unknown", recording()}), "--help");
