@@ -133,7 +133,8 @@ void add_metric_commands(Program & program) {
         table.toggle("--csv", typed->csv, true, "print the numbers as CSV");
         table.text("--svg", "FILE", typed->svg, "write the figure as SVG");
         table.text("--png", "FILE", typed->png, "write the figure as PNG");
-        table.choice("--theme", theme_names, typed->theme, "colours of the figure; by default an SVG has both and a PNG is light");
+        table.choice("--theme", theme_names, typed->theme,
+                     "colours of the figure; by default an SVG has both and a PNG is light");
         command.run = [typed](const Command & itself) { return run(itself, *typed); };
     }
 }

@@ -68,7 +68,7 @@ in any text. The model can't write an end token into a gap, unless the only gap 
 ([decoding.md](decoding.md#infill)).
 
 ```sh
-llama-diffusion-cli --infill -p "One day Mira went to the [[1]]. There she found a hungry [[1]] under a tree."
+llama-diffusion-cli --infill -p "One day Mira went to the [[1]]. There she found a hungry [[1]]."
 ```
 
 ## Raw prompts
