@@ -34,7 +34,7 @@ Measured measure(const Recording & recording, const StudyParams & params, Table 
         out.by_layer[absorbed].push_back(100 * share_of(received[l], found.positions));
         out.by_layer[even].push_back(100.0 * static_cast<double>(found.positions.size()) /
                                      static_cast<double>(received[l].size()));
-        out.by_layer[with_anchors].push_back(found.from_rule() ? 1 : 0);
+        out.by_layer[with_anchors].push_back(found.found());
         out.detail["anchors"].push_back(found.positions);
         add_source(out.anchors_from[l], found);
         anchors.rows.push_back({int64_t{out.layers[l]}, anchors_cell(recording, found)});

@@ -92,7 +92,11 @@ AnchorRule resolve_rule(const AnchorRule & rule, bool causal) {
     return {causal ? AnchorRule::Kind::bos : AnchorRule::Kind::code, 3, 1};
 }
 
-const char * Anchors::source() const { return positions.empty() ? "none" : fallback ? "fallback" : "rule"; }
+const char * Anchors::source() const {
+    return positions.empty() ? "none" : fallback ? "fallback" : named ? "named" : "rule";
+}
+
+double Anchors::found() const { return named ? nan : from_rule() ? 1 : 0; }
 
 Anchors find_anchors(const std::vector<double> & received, const AnchorRule & rule) {
     switch (rule.kind) {
@@ -103,8 +107,9 @@ Anchors find_anchors(const std::vector<double> & received, const AnchorRule & ru
         }
         case AnchorRule::Kind::above: return {above_others(received, rule.amount)};
         case AnchorRule::Kind::std: return {columns_above(received, rule.amount)};
-        case AnchorRule::Kind::bos: return {largest_k(std::vector<double>(std::min<size_t>(received.size(), 1)), 1)};
-        case AnchorRule::Kind::top_k: return {largest_k(received, rule.k)};
+        case AnchorRule::Kind::bos:
+            return {largest_k(std::vector<double>(std::min<size_t>(received.size(), 1)), 1), false, true};
+        case AnchorRule::Kind::top_k: return {largest_k(received, rule.k), false, true};
     }
     return {};
 }

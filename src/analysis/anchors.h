@@ -17,9 +17,11 @@ AnchorRule resolve_rule(const AnchorRule & rule, bool causal);
 struct Anchors {
     std::vector<size_t> positions; // ascending; may be none
     bool fallback = false; // no column meets the threshold: this is the largest one, as the authors' code takes it
+    bool named    = false; // the rule names positions whatever they receive (bos, top-k)
 
-    bool         from_rule() const { return !positions.empty() && !fallback; }
-    const char * source() const; // none, rule, fallback: what JSON and CSV say
+    bool         from_rule() const { return !positions.empty() && !fallback && !named; }
+    const char * source() const; // none, rule, fallback, named: what JSON and CSV say
+    double       found() const;  // 1 where the rule finds an anchor, 0 where not; NaN where it only names positions
 };
 
 // Only rule `code` falls back.

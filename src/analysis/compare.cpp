@@ -99,8 +99,8 @@ std::vector<double> difference(const Side & a, const Side & b, int32_t step, con
             static_cast<double>(in_a.size()) - both,
             static_cast<double>(in_b.size()) - both,
             jaccard(in_a, in_b),
-            of_a.from_rule() ? 1.0 : 0.0,
-            of_b.from_rule() ? 1.0 : 0.0};
+            of_a.found(),
+            of_b.found()};
 }
 
 // Reads both from their first step on, for rows may last; only the wanted steps count.
@@ -198,6 +198,12 @@ Findings study_compare(const StudyParams & params) {
     one.model                 = name_a + " → " + name_b;
     one.detail = {{"other", params.paths[1]}, {"rule", rule.text()}, {"steps", steps}, {"changed_positions", changed}};
     Findings out = report(metric, {one}, params);
+    for (const Recording * of : {&a, &b}) {
+        if (const size_t n = of->steps().size(); !params.step && n > steps.size()) {
+            out.notes.push_back(concat(n - steps.size(), " of ", n, " steps of ", printable(base_name(of->path())),
+                                       " have no counterpart and are left out"));
+        }
+    }
     out.notes.push_back(concat(changed.size(), " of ", std::max(a.n_positions(), b.n_positions()),
                                " tokens of the finished sequences differ"));
     out.figure         = figure_of(one, have_rows(a, b));

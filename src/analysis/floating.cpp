@@ -84,7 +84,7 @@ Measured measure(const Recording & recording, const StudyParams & params) {
     for_each_received(recording, out.layers, params.step, metric.name, [&](int32_t, size_t l, const Received & A) {
         const Last now = look(A, rule);
         means.add(effective, l, effective_share(A));
-        means.add(with_anchors, l, now.anchors.from_rule() ? 1 : 0);
+        means.add(with_anchors, l, now.anchors.found());
         means.add(n_anchors, l, static_cast<double>(now.anchors.positions.size()));
         if (last[l].seen) {
             add_steps(means, l, last[l], now);

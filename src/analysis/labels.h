@@ -4,6 +4,7 @@
 #include "analysis/recording.h"
 #include "buoy/figure.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,15 @@ namespace buoy::analysis {
 // The finished sequence's pieces as labels of an axis.
 std::vector<std::string> token_labels(const Recording & recording);
 
-// "0 <s> · 7 ," for a few positions, "…" for more.
-std::string positions_text(const Recording & recording, const std::vector<size_t> & positions);
+// Whether the pass of a step saw a mask there.
+bool is_masked(const Recording & recording, int32_t step, size_t position);
+
+// "0 <s>, 7 [mask]" for a few positions, "…" for more, as the pass of a step saw them; without a step, the finished sequence.
+std::string positions_text(const Recording & recording, const std::vector<size_t> & positions,
+                           std::optional<int32_t> step = {});
 
 // The same of anchors; "none", and a fallback is called so.
-std::string anchors_cell(const Recording & recording, const Anchors & anchors);
+std::string anchors_cell(const Recording & recording, const Anchors & anchors, std::optional<int32_t> step = {});
 
 // Where the answer begins, as a line between the columns of a map of positions.
 std::vector<figure::Separator> answer_separator(const Recording & recording);

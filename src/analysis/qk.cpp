@@ -25,7 +25,7 @@ const std::vector<Quantity> quantities = {
 const Metric metric = {"qk", quantities, quantities, "Δ: mean over anchor keys − mean over the other keys"};
 
 std::vector<double> to_numbers(const QkDifference & d, const Anchors & anchors) {
-    return {d.qk, d.angle, d.norm, d.rest, d.cos, d.norms, anchors.from_rule() ? 1.0 : 0.0};
+    return {d.qk, d.angle, d.norm, d.rest, d.cos, d.norms, anchors.found()};
 }
 
 figure::HeatMap map_of(const Recording & recording, const QkMaps & maps, const std::vector<double> & values,

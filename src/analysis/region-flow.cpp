@@ -186,7 +186,7 @@ Findings study_rollout(const StudyParams & params) {
     }
     for (const std::string & model : models) {
         const MeanFlow mean = mean_flow(flows, model);
-        Table          table{model + ": flow to each region (row) from the others, %", {{"to"}}, {}};
+        Table          table{model + ": flow into each region (row) from each region (column), %", {{"to"}}, {}};
         for (size_t i = 0; i < mean.names.size(); i++) {
             table.columns.push_back({mean.names[i] + (mean.names[i] == params.gold ? " (gold)" : ""), 1});
             std::vector<Cell> row = {mean.names[i]};

@@ -103,7 +103,7 @@ Measured measure(const Recording & recording, const StudyParams & params) {
         add_source(out.anchors_from[l], found);
         for (const size_t target : {l, L}) {
             sums[target].sinks.add(static_cast<double>(now.sinks.size()));
-            sums[target].with.add(found.from_rule() ? 1 : 0);
+            sums[target].with.add(found.found());
             sums[target].share.add(share_of(A, now.sinks));
             for (size_t j : now.sinks) {
                 sums[target].classes[static_cast<size_t>(classes.at(static_cast<size_t>(step), j))] += 1;

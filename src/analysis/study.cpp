@@ -232,7 +232,8 @@ void add_source(std::string & anchors_from, const Anchors & found) {
     anchors_from     = known ? anchors_from : found.source();
 }
 
-void note_anchors(Findings & findings, const std::vector<Measured> & measured, const char * what) {
+void note_anchors(Findings & findings, const std::vector<Measured> & measured, const char * what,
+                  const std::function<std::string(const Measured &)> & where) {
     for (const Measured & one : measured) {
         const std::string rule = one.detail.value("rule", "");
         const auto        all  = [&](const char * source) {
@@ -240,8 +241,8 @@ void note_anchors(Findings & findings, const std::vector<Measured> & measured, c
                                        [&](const std::string & from) { return from == source; });
         };
         if (all("none")) {
-            findings.notes.push_back(
-                concat(printable(one.path), ": rule ", rule, " finds no ", what, " in any step or layer"));
+            findings.notes.push_back(concat(printable(one.path), ": rule ", rule, " finds no ", what, " ",
+                                            where ? where(one) : "in any step or layer"));
         } else if (all("fallback")) {
             findings.notes.push_back(concat(printable(one.path), ": rule ", rule,
                                             ": no column meets the threshold; every \"", what,

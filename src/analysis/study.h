@@ -5,6 +5,7 @@
 #include "analysis/statistics.h"
 #include "buoy/study.h"
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -93,7 +94,8 @@ std::string band_text(const std::vector<Measured> & measured);
 void add_source(std::string & anchors_from, const Anchors & found);
 
 // Says of each recording, once, that its anchors are a fallback, or that there are none.
-void note_anchors(Findings & findings, const std::vector<Measured> & measured, const char * what = "anchor");
+void note_anchors(Findings & findings, const std::vector<Measured> & measured, const char * what = "anchor",
+                  const std::function<std::string(const Measured &)> & where = {});
 
 // The end of a caption: by which rule anchors are found, and what it fell back to.
 std::string rule_caption(const AnchorRule & asked, const std::vector<Measured> & measured);

@@ -36,8 +36,8 @@ Drift drift_of(const Recording & recording, const std::vector<int32_t> & layers,
     return out;
 }
 
-// How many standard deviations the largest column is above the mean; NaN where all are the same.
-double largest_z(const Received & A) {
+// How many standard deviations each column is above the mean; NaN where all are the same.
+std::vector<double> z_scores(const Received & A) {
     double mean = 0, square = 0;
     for (const double value : A) {
         mean += value / static_cast<double>(A.size());
@@ -46,8 +46,14 @@ double largest_z(const Received & A) {
         square += (value - mean) * (value - mean) / static_cast<double>(A.size());
     }
     const double deviation = std::sqrt(square); // of columns that are alike it is rounding
-    return deviation > 1e-12 * mean ? (A[largest(A)] - mean) / deviation : std::numeric_limits<double>::quiet_NaN();
+    std::vector<double> z;
+    for (const double value : A) {
+        z.push_back(deviation > 1e-12 * mean ? (value - mean) / deviation : std::numeric_limits<double>::quiet_NaN());
+    }
+    return z;
 }
+
+double largest_z(const Received & A) { return z_scores(A)[largest(A)]; }
 
 // What becomes of the anchors over the steps.
 struct Course {
@@ -91,15 +97,18 @@ Json course_json(const Course & course) {
             {"moved", course.n_moved}};
 }
 
-// "buoy-mdm: anchors in 64 of 64 steps. From step to step 3 appear and 5 vanish; the largest moves in 2 of 63."
-std::string conclusion(const std::string & model, const Course & course, const AnchorRule & rule) {
+// "buoy-mdm: anchors in 64 of 64 steps; between steps, 3 appear and 5 vanish. The largest anchor moves in 2 of 63 …" where: " (mean of
+// 4 layers, …)", or nothing for one.
+std::string conclusion(const std::string & model, const Course & course, const AnchorRule & rule,
+                       const std::string & where) {
     std::string out = model + ": ";
     if (rule.has_threshold()) {
-        out += concat("anchors in ", course.n_with, " of ", course.n_steps, course.n_steps == 1 ? " step" : " steps");
+        out += concat("anchors in ", course.n_with, " of ", course.n_steps, course.n_steps == 1 ? " step" : " steps",
+                      where);
         if (course.n_steps > 1 && course.n_with > 0) {
             const bool same = course.n_appeared + course.n_vanished == 0;
             out += same ? std::string(", the same in all")
-                        : concat("; from step to step ", course.n_appeared,
+                        : concat("; between steps, ", course.n_appeared,
                                  course.n_appeared == 1 ? " appears" : " appear", " and ", course.n_vanished,
                                  course.n_vanished == 1 ? " vanishes" : " vanish");
         }
@@ -110,18 +119,39 @@ std::string conclusion(const std::string & model, const Course & course, const A
                (course.n_with > 0 || !rule.has_threshold() ? "There are no two consecutive steps to compare." : "");
     }
     std::string subject = largest_text(rule);
-    subject[0]          = static_cast<char>(std::toupper(subject[0]));
+    if (rule.has_threshold()) { // a sentence of its own
+        subject[0] = static_cast<char>(std::toupper(subject[0]));
+    }
     return out + concat(subject, " moves in ", course.n_moved, " of ", course.n_compared, " pairs of consecutive steps",
                         rule.has_threshold() ? " that both have one." : ".");
 }
 
-// One row for each run of steps with the same anchors.
+// The z of the anchors over some steps, from the smallest to the largest; without anchors, of the largest column.
+std::string z_range(const Drift & drift, size_t first, size_t last) {
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    for (size_t s = first; s < last; s++) {
+        const std::vector<double> z         = z_scores(drift.received[s]);
+        std::vector<size_t>       positions = drift.anchors[s].positions;
+        if (positions.empty()) {
+            positions = {largest(drift.received[s])};
+        }
+        for (const size_t j : positions) {
+            least = std::min(least, z[j]);
+            most  = std::max(most, z[j]);
+        }
+    }
+    const std::string a = number_text(least, 1), b = number_text(most, 1);
+    return a == b ? a : a + "–" + b;
+}
+
+// One row for each run of steps with the same anchors, and the same of them still masked.
 void add_rows(Table & table, const Recording & recording, const Drift & drift, bool several) {
+    const auto cell = [&](size_t s) { return anchors_cell(recording, drift.anchors[s], drift.steps[s]); };
     for (size_t first = 0, next = 0; first < drift.steps.size(); first = next) {
-        double least = largest_z(drift.received[first]);
-        for (next = first + 1;
-             next < drift.steps.size() && drift.anchors[next].positions == drift.anchors[first].positions; next++) {
-            least = std::min(least, largest_z(drift.received[next]));
+        const std::string anchors = cell(first);
+        for (next = first + 1; next < drift.steps.size() && cell(next) == anchors &&
+                               drift.anchors[next].positions == drift.anchors[first].positions;
+             next++) {
         }
         const std::string to = next - first > 1 ? concat("–", drift.steps[next - 1]) : std::string();
         table.rows.emplace_back();
@@ -129,8 +159,8 @@ void add_rows(Table & table, const Recording & recording, const Drift & drift, b
             table.rows.back().emplace_back(base_name(recording.path()));
         }
         table.rows.back().emplace_back(concat(drift.steps[first], to));
-        table.rows.back().emplace_back(least);
-        table.rows.back().emplace_back(anchors_cell(recording, drift.anchors[first]));
+        table.rows.back().emplace_back(z_range(drift, first, next));
+        table.rows.back().emplace_back(anchors);
     }
 }
 
@@ -163,14 +193,14 @@ figure::HeatMap map_of(const Recording & recording, const Drift & drift, const A
 Findings study_temporal(const StudyParams & params) {
     const AnchorRule asked = params.rule.value_or(AnchorRule{});
     Findings         out;
-    Table            steps{"", {{"steps"}, {"largest z", 1}, {"anchors (position, token)"}}, {}};
+    Table            steps{"", {{"steps"}, {"z"}, {"anchors (position, token)"}}, {}};
     const bool       several = params.paths.size() > 1;
     if (several) {
         steps.columns.insert(steps.columns.begin(), {"recording"});
         steps.n_keys = 2;
     }
     out.data.columns = {{"recording"}, {"model"},    {"step"},   {"position"},
-                        {"token"},     {"received"}, {"anchor"}, {"anchors_from"}};
+                        {"token"},     {"masked"},   {"received"}, {"anchor"}, {"anchors_from"}};
     out.json         = {{"metric", "temporal"}, {"recordings", Json::array()}};
 
     size_t     n_positions = 0;
@@ -202,20 +232,29 @@ Findings study_temporal(const StudyParams & params) {
             for (size_t j = 0; j < A.size(); j++) {
                 const bool anchor = std::binary_search(found.begin(), found.end(), j);
                 out.data.rows.push_back({recording.path(), model, int64_t{drift.steps[s]}, static_cast<int64_t>(j),
-                                         recording.pieces()[j], A[j], int64_t{anchor ? 1 : 0},
+                                         recording.pieces()[j],
+                                         int64_t{is_masked(recording, drift.steps[s], j) ? 1 : 0}, A[j],
+                                         int64_t{anchor ? 1 : 0},
                                          drift.anchors[s].source()});
             }
         }
         const Course course = course_of(drift);
         json["course"]      = course_json(course);
         one.detail["rule"]  = rule.text();
-        out.conclusions.push_back(
-                conclusion(several ? concat(model, " (", base_name(recording.path()), ")") : model, course, rule));
+        const std::string where = one.layers.size() > 1 ? " (" + layers_text(one.layers) + ")" : std::string();
+        if (rule.kind != AnchorRule::Kind::bos) { // which never moves
+            out.conclusions.push_back(conclusion(
+                several ? concat(model, " (", base_name(recording.path()), ")") : model, course, rule, where));
+        }
         out.json["recordings"].push_back(std::move(json));
         return one;
     };
     const std::vector<Measured> measured = measure_each(params, measure);
-    note_anchors(out, measured);
+    note_anchors(out, measured, "anchor", [](const Measured & one) {
+        return one.layers.size() == 1 ? "in any step"
+                                      : "in any step in the " + layers_text(one.layers) +
+                                            "; single layers may have some (floating)";
+    });
     out.tables       = {std::move(steps)};
     out.figure.title = "Received attention by step";
     out.figure.caption =

@@ -89,11 +89,18 @@ def anchors(A, rule):
 
 
 def source(A, rule):
+    if rule == "bos" or rule.startswith("top-k"):
+        return "named"  # whatever they receive
     return "rule" if above(A, rule) else "fallback" if rule == "code" else "none"
 
 
+def found(A, rule):
+    """Whether the rule finds an anchor; no number where it only names positions."""
+    return float("nan") if source(A, rule) == "named" else float(source(A, rule) == "rule")
+
+
 def merged(sources):
-    return "fallback" if "fallback" in sources else "rule" if "rule" in sources else "none"
+    return next((s for s in ("fallback", "named", "rule") if s in sources), "none")
 
 
 def largest(A, S):
@@ -120,7 +127,7 @@ def absorption(run, rule=None, step=None):
         out["anchors"].append(sorted(S))
         out["anchors_from"].append(source(A, rule))
         out["by_layer"]["even_share"].append(100 * len(S) / len(A))
-        out["by_layer"]["with_anchors"].append(float(source(A, rule) == "rule"))
+        out["by_layer"]["with_anchors"].append(found(A, rule))
         out["by_layer"]["absorption"].append(100 * A[sorted(S)].sum() / A.sum())
     v = out["by_layer"]["absorption"]
     out["overall"] = {"absorption": np.mean(v), "absorption_max": np.max(v),
@@ -162,7 +169,7 @@ def floating(run, rule="std:3"):
         top = {s: largest(A[s, l], S[s, l]) for s in run.with_rows() if S[s, l]}
         cells[l] = {
             "effective_keys": [effective(A[s, l]) for s in run.with_rows()],
-            "with_anchors": [float(source(A[s, l], rule) == "rule") for s in run.with_rows()],
+            "with_anchors": [found(A[s, l], rule) for s in run.with_rows()],
             "anchors": [len(S[s, l]) for s in run.with_rows()],
             "appeared": [len(S[b, l] - S[a, l]) for a, b in pairs],
             "vanished": [len(S[a, l] - S[b, l]) for a, b in pairs],
@@ -215,7 +222,7 @@ def sinks(run, rule="std:3"):
         kept = sum(len(S[a, l] & S[b, l]) for a, b in pairs for l in layers)
         classes = [token_class(run, s, j) for s, l in keys for j in S[s, l]]
         out = {"sinks": mean([len(S[k]) for k in keys]),
-               "with_sinks": mean([float(source(A[k], rule) == "rule") for k in keys]),
+               "with_sinks": mean([found(A[k], rule) for k in keys]),
                "share": mean([A[k][sorted(S[k])].sum() / A[k].sum() for k in keys]),
                "persistence": kept / before if before else None, "drift": mean(moves),
                "left": mean([float(m < 0) for m in moves]), "right": mean([float(m > 0) for m in moves])}
@@ -289,7 +296,7 @@ def qk(run, rule="std:3", head=None):
     for l in run.layers:
         S = anchors(run.received(l), rule)
         parts = [advantage(qk_map(run, l, h)[1], S) for h in (run.heads if head is None else [head])]
-        out.append([mean([p[i] for p in parts]) for i in range(6)] + [float(source(run.received(l), rule) == "rule")])
+        out.append([mean([p[i] for p in parts]) for i in range(6)] + [found(run.received(l), rule)])
     names = ["qk_difference", "qk_difference_by_angle", "qk_difference_by_norm", "qk_difference_rest", "cos_difference",
              "norms_difference", "with_anchors"]
     by = {n: [o[i] for o in out] for i, n in enumerate(names)}
@@ -356,8 +363,8 @@ def compare(a, b, rule="std:3"):
             c["anchors_lost"].append(len(Sa - Sb))
             c["anchors_gained"].append(len(Sb - Sa))
             c["overlap"].append(jaccard(Sa, Sb))
-            c["with_anchors_a"].append(float(source(A, rule) == "rule"))
-            c["with_anchors_b"].append(float(source(B, rule) == "rule"))
+            c["with_anchors_a"].append(found(A, rule))
+            c["with_anchors_b"].append(found(B, rule))
     a.layers = layers
     return collect(a, cells)
 
