@@ -69,12 +69,12 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 title "2. What do they attend to, step by step?"
-say "Attention weights say how much each token draws on every other one. An anchor is a position that receives far more than the rest: more than 3 standard deviations above the mean (z > 3), here in the mean of all layers. Each row is a run of steps with the same anchors."
+say "Attention weights say how much each token draws on every other one. An anchor is a position that receives far more than the rest: more than 3 standard deviations above the mean (z > 3), here in the mean of all layers. Each row groups consecutive steps with the same anchors; z runs from the weakest to the strongest of them."
 echo
 "$bin/llama-attention" temporal "$out/mdm.npz" "$out/arm.npz" --svg "$out/temporal.svg" | tee "$out/temporal.txt"
 
 title "3. Is the first token an attention sink?"
-say "Many models park attention on the first token even though it carries no meaning. An even share is what every position would get if all were alike. (A left-to-right model's first tokens get more in any case: more rows can see them.)"
+say "Many models park attention on the first token even though it carries no meaning. An even share is what each position would get if attention were uniform. (In a left-to-right model early tokens get more anyway, because more positions can attend to them.)"
 echo
 "$bin/llama-attention" absorption --rule bos "$out/mdm.npz" "$out/arm.npz" > "$out/absorption.txt"
 sed '1,/^$/d' "$out/absorption.txt" # the overall means are in the last lines

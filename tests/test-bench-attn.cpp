@@ -46,7 +46,7 @@ TEST_CASE("bench attn: a row for each way of recording, against the plain run; t
 TEST_CASE("bench attn: refused") {
     const ProgramResult unknown = bench(temp_dir(), {"--attn", "sum"});
     CHECK(unknown.code == 1);
-    CHECK(contains(unknown.err, "--attn: 'sum' is unknown"));
+    CHECK(contains(unknown.err, "--attn: 'sum' is not one of none|heads|received|regions"));
     const ProgramResult missing = bench(temp_dir() + "/none", {"--attn", "heads"});
     CHECK(missing.code != 0);
     CHECK(missing.is_one_line());

@@ -357,8 +357,8 @@ TEST_CASE("upstream 7: wrong settings are errors with one line") {
     rejects("the logit bias of token 5 is inf, expected a number or -inf",
             [](auto & p) { p.logit_bias[5] = INFINITY; });
     rejects("the logit bias names token 320 (1), the model has 320 tokens", [](auto & p) { p.logit_bias[320] = 1.0f; });
-    rejects("prompt (2) and answer (255) need 257 positions, the context has 256; a larger `n_ctx` or a smaller "
-            "`n_predict` would fit",
+    rejects("prompt (2) and answer (255) need 257 positions, the context has 256; use a larger `n_ctx` or a smaller "
+            "`n_predict`",
             [](auto & p) { p.n_predict = 255; });
     CHECK_THROWS_WITH_AS(run(model_of("llama"), {}, {}),
                          "the prompt is empty, and an autoregressive model needs at least one token to continue",

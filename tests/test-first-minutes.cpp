@@ -131,7 +131,7 @@ TEST_CASE("first minutes: threads") {
     CHECK(cli(args + Args{"-t", "0"}).code == 0);
     CHECK(cli(args + Args{"-t", "-1"}).code == 0);
     check_refused(cli(args + Args{"-t", "10000"}),
-                  "-t: '10000' is not a number of threads from 1 to 512, or 0 for as many as the work is worth");
+                  "-t: '10000' is not a number of threads from 1 to 512, or 0 to choose automatically");
     check_refused(run("llama-diffusion-bench", {"-m", "x", "-t", "10000"}), "'10000'");
     check_refused(run("llama-diffusion-convert", {"x", "-o", "y", "-t", "-5"}), "'-5'");
 }

@@ -66,7 +66,7 @@ int32_t parse_threads(const std::string & where, const std::string & text) {
     const auto        number      = buoy::parse_number<int32_t>(text);
     if (!number || *number < -1 || *number > threads_max) {
         buoy::fail(where, ": ", buoy::in_quotes(text), " is not a number of threads from 1 to ", threads_max,
-                   ", or 0 for as many as the work is worth");
+                   ", or 0 to choose automatically");
     }
     return std::max(*number, 0);
 }

@@ -115,8 +115,7 @@ std::optional<std::string> empty_note(const Session & session, const Answer & an
         return "the model ended its text at once";
     }
     return bundled ? "the model ended its text at once. The bundled models only answer questions about numbered "
-                     "passages and tell "
-                     "short stories; try -p \"Tell a story about Mira and a fox.\""
+                     "passages and tell short stories; try: Tell a story about Mira and a fox."
                    : "the model ended its text at once; --ignore-eos makes it go on";
 }
 

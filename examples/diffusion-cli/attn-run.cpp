@@ -177,10 +177,12 @@ Compared compare_answers(const Answer & unedited, const Answer & edited) {
                 {"first_changed_position", c.n_changed > 0 ? nlohmann::ordered_json(c.first_changed) : nullptr},
                 {"same_text", same},
                 {"confidence", confidence}};
-    char text[300];
-    std::snprintf(text, sizeof(text),
-                  "mean confidence %.4f without them, %.4f with them (mean absolute change %.4f over %lld scores)",
-                  c.confidence_unedited, c.confidence_edited, c.confidence_change, static_cast<long long>(c.n_scored));
+    char text[400];
+    std::snprintf(
+        text, sizeof(text),
+        "mean confidence %.4f without them, %.4f with them (mean absolute change %.4f; over the %lld pairs of step and "
+        "position that both runs scored)",
+        c.confidence_unedited, c.confidence_edited, c.confidence_change, static_cast<long long>(c.n_scored));
     out.line = c.n_changed == 0
                    ? buoy::concat("the edits changed no token; ", text)
                    : buoy::concat("the edits changed ", c.n_changed,

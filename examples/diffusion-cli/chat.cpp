@@ -14,7 +14,7 @@ const char * const help_text = "  /clear   forget the conversation\n"
                                "  /exit    quit; so does Ctrl-D, or Ctrl-C twice\n"
                                "  /help    show this\n"
                                "  a \\ at the end of a line continues the message on the next line\n"
-                               "  Ctrl-C   stops an answer, or takes back the line you are typing\n";
+                               "  Ctrl-C   stops an answer, or clears the line you are typing\n";
 
 class Chat {
 public:
@@ -90,7 +90,7 @@ private:
         } else if (message == "/help") {
             std::fputs(help_text, stderr);
         } else if (message.size() > 1 && message[0] == '/' && message.find_first_of(" \n/", 1) == std::string::npos) {
-            std::fprintf(stderr, "unknown command %s, /help lists them\n", buoy::in_quotes(message).c_str());
+            std::fprintf(stderr, "unknown command %s; /help lists the commands\n", buoy::in_quotes(message).c_str());
         } else if (message.find_first_not_of(" \t\r\n") != std::string::npos) {
             ask(message);
         }

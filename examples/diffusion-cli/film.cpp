@@ -45,7 +45,7 @@ void Film::add(const buoy::StepReport & step, const std::vector<int32_t> & token
     cast_.frames.push_back({text_->tokens(tokens, fresh), std::move(status)});
 }
 
-void Film::save(const Answer & answer) {
+void Film::save(const Console & console, const Answer & answer) {
     if (cast_.frames.empty()) {
         return;
     }
@@ -58,4 +58,6 @@ void Film::save(const Answer & answer) {
     cast_.milliseconds = std::max(20, visual_delay(params.visual_delay, static_cast<int64_t>(cast_.frames.size())));
     buoy::write_file(params.visual_out, render_screencast(cast_, buoy::figure::screencast_format(params.visual_out)),
                      params.force);
+    console.log(buoy::LogLevel::notice, buoy::concat("saved ", n_steps, n_steps == 1 ? " step to " : " steps to ",
+                                                     buoy::printable(params.visual_out)));
 }

@@ -2,6 +2,7 @@
 
 #include "answer.h"
 #include "buoy/screencast.h"
+#include "console.h"
 #include "visual.h"
 
 #include <optional>
@@ -14,7 +15,7 @@ public:
     void attach(buoy::GenerateParams & params);
 
     // Writes the file. Every step lasts as long, however long it took to compute; the answer as it is printed comes last.
-    void save(const Answer & answer);
+    void save(const Console & console, const Answer & answer);
 
 private:
     void add(const buoy::StepReport & step, const std::vector<int32_t> & tokens);

@@ -101,6 +101,10 @@ void complete(CliParams & params, const buoy::ModelFile & file, const buoy::Voca
         const int64_t n_answer = generates ? params.generate.n_predict : 0;
         const int64_t n_all    = static_cast<int64_t>(n_prompt) + n_answer;
         if (generates && n_train > 0 && n_all > n_train) {
+            if (request.infill) {
+                buoy::fail("the text with its gaps takes ", n_all, " positions, but the model was trained for ",
+                           n_train, "; use smaller gaps, or -c ", n_all, " to run it beyond that length");
+            }
             buoy::fail("prompt (", n_prompt, ") and answer (", n_answer, ") need ", n_all,
                        " positions, but the model was trained for ", n_train, "; use a smaller -n, or -c ", n_all,
                        " to run it beyond that length");

@@ -128,7 +128,7 @@ int run_once(const Session & session, const Console & console, const Request & r
         film.attach(made);
     });
     attn.finish(out.generation.steps.size());
-    film.save(out);
+    film.save(console, out);
     const bool     compare  = params.attn.compare && !out.generation.stopped;
     const Compared compared = compare ? compare_answers(unedited, out) : Compared();
     if (params.json) {

@@ -36,7 +36,7 @@ random.
 ## Chat
 
 `-cnv` reads one message per line; a `\` at the end of a line continues the message on the next one. `/clear` forgets the
-conversation, `/exit` or the end of the input (Ctrl-D) quits, `/help` lists the commands. Ctrl-C stops an answer. At the prompt it takes back
+conversation, `/exit` or the end of the input (Ctrl-D) quits, `/help` lists the commands. Ctrl-C stops an answer. At the prompt it clears
 what you are typing; on an empty line, two of them quit. `-p` or `-f` is the first message, `-sys` the system message. When the context (`-c`) is
 full, the oldest question and its answer are forgotten. A model without a chat template can't chat.
 

@@ -45,7 +45,7 @@ std::vector<double> z_scores(const Received & A) {
     for (const double value : A) {
         square += (value - mean) * (value - mean) / static_cast<double>(A.size());
     }
-    const double deviation = std::sqrt(square); // of columns that are alike it is rounding
+    const double        deviation = std::sqrt(square); // of columns that are alike it is rounding
     std::vector<double> z;
     for (const double value : A) {
         z.push_back(deviation > 1e-12 * mean ? (value - mean) / deviation : std::numeric_limits<double>::quiet_NaN());
@@ -107,10 +107,10 @@ std::string conclusion(const std::string & model, const Course & course, const A
                       where);
         if (course.n_steps > 1 && course.n_with > 0) {
             const bool same = course.n_appeared + course.n_vanished == 0;
-            out += same ? std::string(", the same in all")
-                        : concat("; between steps, ", course.n_appeared,
-                                 course.n_appeared == 1 ? " appears" : " appear", " and ", course.n_vanished,
-                                 course.n_vanished == 1 ? " vanishes" : " vanish");
+            out += same
+                       ? std::string(", the same in all")
+                       : concat("; between steps, ", course.n_appeared, course.n_appeared == 1 ? " appears" : " appear",
+                                " and ", course.n_vanished, course.n_vanished == 1 ? " vanishes" : " vanish");
         }
         out += ". ";
     }
@@ -199,8 +199,8 @@ Findings study_temporal(const StudyParams & params) {
         steps.columns.insert(steps.columns.begin(), {"recording"});
         steps.n_keys = 2;
     }
-    out.data.columns = {{"recording"}, {"model"},    {"step"},   {"position"},
-                        {"token"},     {"masked"},   {"received"}, {"anchor"}, {"anchors_from"}};
+    out.data.columns = {{"recording"}, {"model"},    {"step"},   {"position"},    {"token"},
+                        {"masked"},    {"received"}, {"anchor"}, {"anchors_from"}};
     out.json         = {{"metric", "temporal"}, {"recordings", Json::array()}};
 
     size_t     n_positions = 0;
@@ -234,26 +234,25 @@ Findings study_temporal(const StudyParams & params) {
                 out.data.rows.push_back({recording.path(), model, int64_t{drift.steps[s]}, static_cast<int64_t>(j),
                                          recording.pieces()[j],
                                          int64_t{is_masked(recording, drift.steps[s], j) ? 1 : 0}, A[j],
-                                         int64_t{anchor ? 1 : 0},
-                                         drift.anchors[s].source()});
+                                         int64_t{anchor ? 1 : 0}, drift.anchors[s].source()});
             }
         }
-        const Course course = course_of(drift);
-        json["course"]      = course_json(course);
-        one.detail["rule"]  = rule.text();
+        const Course course     = course_of(drift);
+        json["course"]          = course_json(course);
+        one.detail["rule"]      = rule.text();
         const std::string where = one.layers.size() > 1 ? " (" + layers_text(one.layers) + ")" : std::string();
         if (rule.kind != AnchorRule::Kind::bos) { // which never moves
             out.conclusions.push_back(conclusion(
-                several ? concat(model, " (", base_name(recording.path()), ")") : model, course, rule, where));
+                    several ? concat(model, " (", base_name(recording.path()), ")") : model, course, rule, where));
         }
         out.json["recordings"].push_back(std::move(json));
         return one;
     };
     const std::vector<Measured> measured = measure_each(params, measure);
     note_anchors(out, measured, "anchor", [](const Measured & one) {
-        return one.layers.size() == 1 ? "in any step"
-                                      : "in any step in the " + layers_text(one.layers) +
-                                            "; single layers may have some (floating)";
+        return one.layers.size() == 1
+                   ? "in any step"
+                   : "in any step in the " + layers_text(one.layers) + "; single layers may have some (floating)";
     });
     out.tables       = {std::move(steps)};
     out.figure.title = "Received attention by step";

@@ -283,7 +283,7 @@ RandomModel parse_random_model(const std::string & spec) {
         const auto number = numbers.find(key);
         if (number == numbers.end()) {
             fail("model ", in_quotes(spec), ": unknown part ", in_quotes(part),
-                 ", known are E L H HKV D FF V C B X U FX G SEED TYPE TIED CHAT");
+                 "; the parts are E L H HKV D FF V C B X U FX G SEED TYPE TIED CHAT");
         }
         const auto result = std::from_chars(value.data(), value.data() + value.size(), *number->second);
         if (result.ec != std::errc() || result.ptr != value.data() + value.size() || *number->second < 0) {
@@ -304,7 +304,7 @@ void write_random_model(const RandomModel & model, const std::string & path, boo
         for (const std::string & name : arch_names()) {
             known += (known.empty() ? "" : ", ") + name;
         }
-        fail("unknown architecture ", in_quotes(m.arch), ", known are ", known);
+        fail("unknown architecture ", in_quotes(m.arch), "; choose one of ", known);
     }
     if (m.n_vocab < 261 || m.n_layer < 1 || m.n_head < 1 || m.n_embd < 2) {
         fail("a random model needs V >= 261, L >= 1, H >= 1 and E >= 2");

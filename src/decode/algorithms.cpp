@@ -159,7 +159,7 @@ Algorithm parse_algorithm(const std::string & text) {
         }
         known += (known.empty() ? "" : ", ") + std::string(row.info.name);
     }
-    fail("unknown diffusion algorithm ", in_quotes(text), ", known are ", known,
+    fail("unknown diffusion algorithm ", in_quotes(text), "; choose one of ", known,
          ", or 0 to 4, llama.cpp's numbers for the first five");
 }
 

@@ -201,7 +201,7 @@ int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_
     if (params.n_predict > n_free) {
         fail("prompt (", n_prompt, ") and answer (", params.n_predict, ") need ",
              static_cast<int64_t>(n_prompt) + params.n_predict, " positions, the context has ", n_ctx,
-             "; a larger `n_ctx` or a smaller `n_predict` would fit");
+             "; use a larger `n_ctx` or a smaller `n_predict`");
     }
     return params.n_predict;
 }

@@ -206,7 +206,8 @@ std::vector<QaFigure> qa_figures(const QaSummary & summary, const std::vector<Qa
     };
     add("gold-position",
         accuracy_over(summary, "gold-position", "Accuracy over the gold passage's place", "place of the gold passage"));
-    add("noise", accuracy_over(summary, "noise", "Accuracy over noise", "passages of other questions"));
+    add("noise",
+        accuracy_over(summary, "noise", "Accuracy by number of noise passages", "passages of other questions"));
     add("conditions", accuracy_by_condition(summary));
     const std::vector<const QaAttention *> cells = base_cells(attention);
     if (cells.empty()) {

@@ -169,7 +169,8 @@ std::vector<std::string> summary_conclusions(const QaSummary & summary) {
     std::vector<std::string> out;
     for (const QaEffect & e : summary.effects) {
         char text[400];
-        if (e.change.mean == 0 && e.change.low == 0 && e.change.high == 0) { // resampling zeros tells nothing of certainty
+        if (e.change.mean == 0 && e.change.low == 0 &&
+            e.change.high == 0) { // resampling zeros tells nothing of certainty
             std::snprintf(text, sizeof(text), "accuracy stays at %.1f %%: no score of the %zu questions changes",
                           100 * e.after.mean, e.change.n);
             out.push_back(concat(e.condition, ": ", e.model, ": ", text, "."));
@@ -178,8 +179,7 @@ std::vector<std::string> summary_conclusions(const QaSummary & summary) {
         std::snprintf(text, sizeof(text), "%.1f %% of %zu questions right instead of %.1f %%: %s points",
                       100 * e.after.mean, e.change.n, 100 * e.before.mean, percent(e.change, true).c_str());
         const bool none = !(e.change.low > 0 || e.change.high < 0); // also without an interval
-        out.push_back(concat(e.condition, ": ", e.model, " gets ", text,
-                             none ? "; the interval includes zero." : "."));
+        out.push_back(concat(e.condition, ": ", e.model, " gets ", text, none ? "; the interval includes zero." : "."));
     }
     return out;
 }

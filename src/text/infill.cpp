@@ -29,7 +29,7 @@ Gap find_gap(const std::string & text, size_t from) {
         Gap        gap    = {first, close + 2, 0};
         const auto result = std::from_chars(text.data() + first + 2, text.data() + close, gap.count);
         if (result.ec != std::errc() || gap.count == 0 || gap.count > gap_max) {
-            fail("infill: the gap ", in_quotes(text.substr(first, gap.last - first)), " has no size from 1 to ",
+            fail("infill: gap ", in_quotes(text.substr(first, gap.last - first)), ": the size must be between 1 and ",
                  gap_max);
         }
         return gap;
