@@ -204,8 +204,8 @@ std::vector<QaFigure> qa_figures(const QaSummary & summary, const std::vector<Qa
             out.push_back({name, std::move(*figure)});
         }
     };
-    add("gold-position",
-        accuracy_over(summary, "gold-position", "Accuracy over the gold passage's place", "place of the gold passage"));
+    add("gold-position", accuracy_over(summary, "gold-position", "Accuracy by position of the gold passage",
+                                       "position of the gold passage"));
     add("noise",
         accuracy_over(summary, "noise", "Accuracy by number of noise passages", "passages of other questions"));
     add("conditions", accuracy_by_condition(summary));
