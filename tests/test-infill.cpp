@@ -107,17 +107,7 @@ TEST_CASE("infill: a gap has the space before it, as a word's token has") {
 }
 
 TEST_CASE("infill: SentencePiece's space before a text is not written behind a gap") {
-    VocabGguf file;
-    file.model = "llama";
-    file.pre   = "default";
-    file.add("<unk>", 2);
-    file.add("<s>", 3);
-    file.add("</s>", 3);
-    for (int byte = 0; byte < 256; byte++) {
-        char name[8];
-        std::snprintf(name, sizeof(name), "<0x%02X>", static_cast<unsigned>(byte));
-        file.add(name, 6);
-    }
+    VocabGguf         file  = byte_vocab();
     const std::string space = "\xE2\x96\x81";
     const auto        s     = static_cast<int32_t>(file.add(space));
     const auto        a     = static_cast<int32_t>(file.add("a"));

@@ -151,7 +151,7 @@ TEST_CASE("shares without a device are told, and none is no device among others"
 
 TEST_CASE("flags of devices that say nothing sensible are refused in one line") {
     const Args run = {"-m", tiny_model("llada"), "-p", "a", "-n", "4"};
-    check_refused(cli(run + Args{"-ngl", "some"}), "'some' is neither a whole number of layers nor auto nor all");
+    check_refused(cli(run + Args{"-ngl", "some"}), "'some' is not a number of layers, auto or all");
     check_refused(cli(run + Args{"-ngl", "-5"}), "-5");
     check_refused(cli(run + Args{"-ts", "1,x"}), "'x' is not a share");
     check_refused(cli(run + Args{"-ts", "1,-1"}), "'-1' is not a share");
@@ -160,7 +160,7 @@ TEST_CASE("flags of devices that say nothing sensible are refused in one line") 
     check_refused(cli(run + Args{"-ot", "[=CPU"}), "is an invalid regular expression");
     check_refused(cli(run + Args{"-ot", "ffn=Vulkan9"}), "unknown device 'Vulkan9'");
     check_refused(cli(run + Args{"-dev", "CUDA9"}), "unknown device 'CUDA9'");
-    check_refused(cli(run + Args{"-sm", "row"}), "'row' is none of none|layer");
+    check_refused(cli(run + Args{"-sm", "row"}), "'row' is not one of none|layer");
     check_refused(cli(run + Args{"-ncmoe", "-1"}), "-1");
     CHECK(cli(run + Args{"-ngl", "auto", "-sm", "layer", "-ot", "ffn=CPU", "-dev", "none"}).code == 0);
     CHECK(cli(run + Args{"-ngl", "all"}).err ==

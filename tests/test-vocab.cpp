@@ -255,17 +255,7 @@ TEST_CASE("vocab: broken vocabularies are refused with the key's name") {
 }
 
 TEST_CASE("vocab: SentencePiece") {
-    VocabGguf file;
-    file.model = "llama";
-    file.pre   = "default";
-    file.add("<unk>", 2);
-    file.add("<s>", 3);
-    file.add("</s>", 3);
-    for (int byte = 0; byte < 256; byte++) {
-        char name[8];
-        std::snprintf(name, sizeof(name), "<0x%02X>", static_cast<unsigned>(byte));
-        file.add(name, 6);
-    }
+    VocabGguf file = test::byte_vocab();
     file.add("\xE2\x96\x81"); // 259: the space
     file.add("a");            // 260
     const Vocab vocab = load(file);

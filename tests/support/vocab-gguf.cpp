@@ -3,6 +3,7 @@
 #include <ggml-cpp.h>
 #include <gguf.h>
 
+#include <cstdio>
 #include <stdexcept>
 
 namespace buoy::test {
@@ -78,6 +79,21 @@ VocabGguf small_vocab() {
     vocab.ids["mask"]            = vocab.add("<|mask|>", 3);
     vocab.flags["add_bos_token"] = false;
     return vocab;
+}
+
+VocabGguf byte_vocab() {
+    VocabGguf file;
+    file.model = "llama";
+    file.pre   = "default";
+    file.add("<unk>", 2);
+    file.add("<s>", 3);
+    file.add("</s>", 3);
+    for (int byte = 0; byte < 256; byte++) {
+        char name[8];
+        std::snprintf(name, sizeof(name), "<0x%02X>", static_cast<unsigned>(byte));
+        file.add(name, 6);
+    }
+    return file;
 }
 
 } // namespace buoy::test

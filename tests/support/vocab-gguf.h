@@ -31,4 +31,7 @@ struct VocabGguf {
 // The 256 bytes in GPT-2's alphabet, the merges "h e" and "Ġ t", and <|im_start|>, <|im_end|>, <|mask|>.
 VocabGguf small_vocab();
 
+// SentencePiece with <unk>, <s>, </s> and the 256 bytes; no other pieces yet.
+VocabGguf byte_vocab();
+
 } // namespace buoy::test
