@@ -255,7 +255,7 @@ TEST_CASE("vocab: broken vocabularies are refused with the key's name") {
 }
 
 TEST_CASE("vocab: SentencePiece") {
-    VocabGguf file = test::byte_vocab();
+    VocabGguf file = test::sentencepiece_vocab();
     file.add("\xE2\x96\x81"); // 259: the space
     file.add("a");            // 260
     const Vocab vocab = load(file);

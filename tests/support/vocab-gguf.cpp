@@ -81,7 +81,7 @@ VocabGguf small_vocab() {
     return vocab;
 }
 
-VocabGguf byte_vocab() {
+VocabGguf sentencepiece_vocab() {
     VocabGguf file;
     file.model = "llama";
     file.pre   = "default";

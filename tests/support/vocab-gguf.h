@@ -32,6 +32,6 @@ struct VocabGguf {
 VocabGguf small_vocab();
 
 // SentencePiece with <unk>, <s>, </s> and the 256 bytes; no other pieces yet.
-VocabGguf byte_vocab();
+VocabGguf sentencepiece_vocab();
 
 } // namespace buoy::test
