@@ -11,8 +11,6 @@ namespace buoy {
 
 namespace {
 
-int64_t part(int64_t n, int ith, int nth) { return n * ith / nth; }
-
 // A route's tensor: this head, the first quad of each expert [X + 1], the slot of each place [places] (-1: padding), and the place
 // of each slot [U·n].
 struct RouteHead {

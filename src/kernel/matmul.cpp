@@ -9,8 +9,6 @@ namespace buoy {
 
 namespace {
 
-int64_t part(int64_t n, int ith, int nth) { return n * ith / nth; }
-
 void run_pack(ggml_tensor * dst, int ith, int nth, void *) {
     const ggml_tensor * x        = dst->src[0];
     const int64_t       n_blocks = x->ne[0] / kernel_block;

@@ -6,6 +6,9 @@
 
 namespace buoy {
 
+// Where the work of thread ith of nth begins among n parts; it ends where the next one's begins.
+inline int64_t part(int64_t n, int ith, int nth) { return n * ith / nth; }
+
 // Null where this processor has none for that type.
 const WeightKernel * weight_kernel(ggml_type type);
 
