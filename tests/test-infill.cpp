@@ -107,7 +107,8 @@ TEST_CASE("infill: a gap has the space before it, as a word's token has") {
 }
 
 TEST_CASE("infill: SentencePiece's space before a text is not written behind a gap") {
-    VocabGguf         file  = sentencepiece_vocab();
+    VocabGguf file = sentencepiece_vocab();
+    add_byte_pieces(file);
     const std::string space = "\xE2\x96\x81";
     const auto        s     = static_cast<int32_t>(file.add(space));
     const auto        a     = static_cast<int32_t>(file.add("a"));

@@ -256,6 +256,7 @@ TEST_CASE("vocab: broken vocabularies are refused with the key's name") {
 
 TEST_CASE("vocab: SentencePiece") {
     VocabGguf file = test::sentencepiece_vocab();
+    test::add_byte_pieces(file);
     file.add("\xE2\x96\x81"); // 259: the space
     file.add("a");            // 260
     const Vocab vocab = load(file);
@@ -268,12 +269,7 @@ TEST_CASE("vocab: SentencePiece") {
 }
 
 TEST_CASE("vocab: SentencePiece without byte tokens has <unk> for what it does not list") {
-    VocabGguf file;
-    file.model = "llama";
-    file.pre   = "default";
-    file.add("<unk>", 2);
-    file.add("<s>", 3);
-    file.add("</s>", 3);
+    VocabGguf file = test::sentencepiece_vocab();
     file.add("\xE2\x96\x81"); // 3: the space
     file.add("a");            // 4
     file.add("b");            // 5

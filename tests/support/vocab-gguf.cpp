@@ -88,12 +88,15 @@ VocabGguf sentencepiece_vocab() {
     file.add("<unk>", 2);
     file.add("<s>", 3);
     file.add("</s>", 3);
+    return file;
+}
+
+void add_byte_pieces(VocabGguf & file) {
     for (int byte = 0; byte < 256; byte++) {
         char name[8];
         std::snprintf(name, sizeof(name), "<0x%02X>", static_cast<unsigned>(byte));
         file.add(name, 6);
     }
-    return file;
 }
 
 } // namespace buoy::test

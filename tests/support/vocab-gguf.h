@@ -31,7 +31,9 @@ struct VocabGguf {
 // The 256 bytes in GPT-2's alphabet, the merges "h e" and "Ġ t", and <|im_start|>, <|im_end|>, <|mask|>.
 VocabGguf small_vocab();
 
-// SentencePiece with <unk>, <s>, </s> and the 256 bytes; no other pieces yet.
+// SentencePiece with <unk>, <s> and </s>; no other pieces yet.
 VocabGguf sentencepiece_vocab();
+
+void add_byte_pieces(VocabGguf & file); // <0x00> to <0xFF>
 
 } // namespace buoy::test
