@@ -4,11 +4,11 @@
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 
-#include "kernel/avx2/attention.h"
-#include "kernel/avx2/multiply.h"
-#include "kernel/avx2/pack.h"
-#include "kernel/avx2/summary.h"
-#include "kernel/avx2/unpack.h"
+#include "kernel/simd/attention.h"
+#include "kernel/simd/multiply.h"
+#include "kernel/simd/pack.h"
+#include "kernel/simd/summary.h"
+#include "kernel/simd/unpack.h"
 
 namespace buoy {
 

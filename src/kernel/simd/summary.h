@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/avx2/floats.h"
+#include "kernel/simd/floats.h"
 #include "kernel/kernels.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/avx2/matmul.h"
+#include "kernel/simd/matmul.h"
 
 namespace buoy {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/avx2/matmul.h"
+#include "kernel/simd/matmul.h"
 
 // How the types of weights lie in a file, and from there into tiles. Each format says what 32 columns of one row are.
 
