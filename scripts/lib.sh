@@ -60,6 +60,7 @@ apt_missing() {
             cmake | git | npm | g++ | clang-format) command -v "$package" >/dev/null || echo "$package" ;;
             ninja-build) command -v ninja >/dev/null || echo "$package" ;;
             python3-numpy) python3 -c 'import numpy' 2>/dev/null || echo "$package" ;;
+            qemu-user) command -v qemu-aarch64 qemu-aarch64-static >/dev/null || echo "$package" ;;
             chromium) command -v chromium chromium-browser google-chrome >/dev/null || echo "$package" ;;
             *) apt_has "$package" || echo "$package" ;;
         esac
@@ -128,6 +129,12 @@ install_vulkan() {
     fi
     say "no Vulkan driver or no npm, the Vulkan backend is not tested"
     return 1
+}
+
+# What the test of the kernels for aarch64 needs; it is skipped without.
+install_cross() {
+    [ "$(uname -s) $(uname -m)" = "Linux x86_64" ] && command -v apt-get >/dev/null || return 0
+    (apt_install g++-aarch64-linux-gnu qemu-user) || say "no cross compiler or no QEMU, the kernels for aarch64 are not tested"
 }
 
 # Neither apt nor Homebrew: say everything that is missing at once.

@@ -42,6 +42,7 @@ if [ $threads = yes ]; then
     say "tests under ThreadSanitizer"
     exec ctest --preset threads "${ctest_args[@]}" --tests-regex '^threads$'
 fi
+[ $vulkan = all ] || install_cross
 vulkan_tests=OFF
 if [ $vulkan != no ]; then
     if install_vulkan; then

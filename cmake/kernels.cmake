@@ -1,0 +1,24 @@
+# The inner loops of our CPU operations, src/kernel/simd, compiled once for each instruction set. Which one is used is asked at
+# run time; for another kind of processor a set is empty.
+
+set(BUOY_KERNELS_DIR "${CMAKE_CURRENT_LIST_DIR}/..")
+
+# Adds them to the given libraries.
+function(buoy_kernels)
+    set(avx2 "")
+    set(vnni "")
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64" AND NOT CMAKE_OSX_ARCHITECTURES MATCHES "arm64")
+        set(avx2 -mavx2 -mfma -mf16c)
+        set(vnni ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512vnni -mprefer-vector-width=256)
+    endif()
+    foreach(set avx2 vnni)
+        add_library(buoy-kernel-${set} OBJECT "${BUOY_KERNELS_DIR}/src/kernel/simd/table.cpp")
+        target_include_directories(buoy-kernel-${set} PRIVATE "${BUOY_KERNELS_DIR}/src")
+        target_compile_definitions(buoy-kernel-${set} PRIVATE BUOY_KERNEL_TABLE=${set}_table)
+        buoy_own_code(buoy-kernel-${set})
+        target_compile_options(buoy-kernel-${set} PRIVATE ${${set}} -ffp-contract=off) # the same numbers from all of them
+        foreach(library IN LISTS ARGN)
+            target_sources(${library} PRIVATE $<TARGET_OBJECTS:buoy-kernel-${set}>)
+        endforeach()
+    endforeach()
+endfunction()

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# run.sh BUILD GENERATOR [-Dname=value…]: builds the kernels and their tests for aarch64 in the directory BUILD, and runs the tests
+# on processors that QEMU emulates.
+set -euo pipefail
+
+build="$1"
+generator="$2"
+shift 2
+source="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+
+skip() { echo "skipped: $*"; exit 77; }
+triple=aarch64-linux-gnu
+command -v $triple-g++ >/dev/null || skip "no cross compiler (Debian/Ubuntu: apt-get install g++-$triple)"
+qemu="$(command -v qemu-aarch64 || command -v qemu-aarch64-static)" || skip "no QEMU (Debian/Ubuntu: apt-get install qemu-user)"
+
+cmake -S "$source" -B "$build" -G "$generator" -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
+    -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=$triple-gcc -DCMAKE_CXX_COMPILER=$triple-g++ "$@"
+cmake --build "$build" --parallel
+
+for cpu in max neoverse-n1 cortex-a72; do
+    echo "tests on $cpu"
+    "$qemu" -cpu $cpu "$build/kernel-tests"
+done
