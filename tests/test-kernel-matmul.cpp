@@ -94,8 +94,10 @@ struct Type {
     int64_t   block; // columns
 };
 
-const Type types[] = {{GGML_TYPE_Q4_0, 32}, {GGML_TYPE_Q4_1, 32},  {GGML_TYPE_Q5_0, 32},  {GGML_TYPE_Q5_1, 32},
-                      {GGML_TYPE_Q8_0, 32}, {GGML_TYPE_Q4_K, 256}, {GGML_TYPE_Q5_K, 256}, {GGML_TYPE_Q6_K, 256}};
+const Type types[] = {{GGML_TYPE_Q4_0, 32},  {GGML_TYPE_Q4_1, 32},  {GGML_TYPE_Q5_0, 32},   {GGML_TYPE_Q5_1, 32},
+                      {GGML_TYPE_Q8_0, 32},  {GGML_TYPE_Q2_K, 256}, {GGML_TYPE_Q3_K, 256},  {GGML_TYPE_Q4_K, 256},
+                      {GGML_TYPE_Q5_K, 256}, {GGML_TYPE_Q6_K, 256}, {GGML_TYPE_IQ4_NL, 32}, {GGML_TYPE_IQ4_XS, 256},
+                      {GGML_TYPE_MXFP4, 32}};
 
 } // namespace
 
@@ -192,10 +194,13 @@ TEST_CASE("every instruction set computes the same, to the bit") {
         return;
     }
     const std::pair<ggml_type, WeightKernel KernelTable::*> kernels[] = {
-        {GGML_TYPE_Q4_0, &KernelTable::q4_0}, {GGML_TYPE_Q4_1, &KernelTable::q4_1},
-        {GGML_TYPE_Q5_0, &KernelTable::q5_0}, {GGML_TYPE_Q5_1, &KernelTable::q5_1},
-        {GGML_TYPE_Q8_0, &KernelTable::q8_0}, {GGML_TYPE_Q4_K, &KernelTable::q4_k},
-        {GGML_TYPE_Q5_K, &KernelTable::q5_k}, {GGML_TYPE_Q6_K, &KernelTable::q6_k}};
+        {GGML_TYPE_Q4_0, &KernelTable::q4_0},     {GGML_TYPE_Q4_1, &KernelTable::q4_1},
+        {GGML_TYPE_Q5_0, &KernelTable::q5_0},     {GGML_TYPE_Q5_1, &KernelTable::q5_1},
+        {GGML_TYPE_Q8_0, &KernelTable::q8_0},     {GGML_TYPE_Q2_K, &KernelTable::q2_k},
+        {GGML_TYPE_Q3_K, &KernelTable::q3_k},     {GGML_TYPE_Q4_K, &KernelTable::q4_k},
+        {GGML_TYPE_Q5_K, &KernelTable::q5_k},     {GGML_TYPE_Q6_K, &KernelTable::q6_k},
+        {GGML_TYPE_IQ4_NL, &KernelTable::iq4_nl}, {GGML_TYPE_IQ4_XS, &KernelTable::iq4_xs},
+        {GGML_TYPE_MXFP4, &KernelTable::mxfp4}};
     constexpr int64_t K = 256, n_blocks = K / kernel_block;
     for (const auto & [type, member] : kernels) {
         CAPTURE(ggml_type_name(type));

@@ -12,11 +12,13 @@ constexpr int64_t kernel_block = 32; // values of a row of activations that shar
 constexpr int64_t kernel_quad  = 4;  // rows of activations that are multiplied together
 constexpr int64_t kernel_rows  = 8;  // rows of weights that are multiplied together
 
-// 32 values of 4 rows: v = d·(q − 128). Four neighbouring values lie together, so that one load spreads them over a register.
+// 32 values of 4 rows: v = d·q. Four neighbouring values lie together, so that one load spreads them over a register.
 struct PackedBlock {
-    uint8_t q[kernel_block / 4][kernel_quad][4];
+    int8_t  q[kernel_block / 4][kernel_quad][4];
     float   d[kernel_quad];
     float   sum[kernel_quad]; // of the 32 values
+    int32_t start[kernel_quad],
+        start_first[kernel_quad]; // −Σ q, of all and of the first 16, as the instruction set adds
 };
 
 // Rows of weights as they lie in memory, and a stretch of their columns.
@@ -103,7 +105,7 @@ struct KernelTable {
                          float offset); // to = exp(factor·(x − offset))
     LogitSummary (*summarize)(const float * logits, int64_t n);
 
-    WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;
+    WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4;
 };
 
 // Null where this processor or this build has none.

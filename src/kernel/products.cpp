@@ -101,9 +101,14 @@ const WeightKernel * weight_kernel(ggml_type type) {
         case GGML_TYPE_Q5_0: return &table->q5_0;
         case GGML_TYPE_Q5_1: return &table->q5_1;
         case GGML_TYPE_Q8_0: return &table->q8_0;
+        case GGML_TYPE_Q2_K: return &table->q2_k;
+        case GGML_TYPE_Q3_K: return &table->q3_k;
         case GGML_TYPE_Q4_K: return &table->q4_k;
         case GGML_TYPE_Q5_K: return &table->q5_k;
         case GGML_TYPE_Q6_K: return &table->q6_k;
+        case GGML_TYPE_IQ4_NL: return &table->iq4_nl;
+        case GGML_TYPE_IQ4_XS: return &table->iq4_xs;
+        case GGML_TYPE_MXFP4: return &table->mxfp4;
         default: return nullptr;
     }
 }

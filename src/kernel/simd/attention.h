@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kernel/simd/floats.h"
 #include "kernel/kernels.h"
+#include "kernel/simd/floats.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,50 +1,44 @@
 #pragma once
 
-#include "kernel/simd/matmul.h"
+#include "kernel/simd/tiles.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
 
 namespace buoy {
 
 namespace {
 
-// Of what is not negative, bit patterns order as the numbers do, and NaN lies above them all: it is not lost.
-inline float largest(__m256i v) {
-    __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    m         = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
-    m         = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
-    return _mm_cvtss_f32(_mm_castsi128_ps(m));
-}
-
-// 32 values of one row.
+// 32 values of one row. Plain loops: compilers turn them into vector instructions.
 inline void pack_row(const float * x, PackedBlock & to, int r) {
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    __m256       v[4];
-    __m256i      most = _mm256_setzero_si256();
-    for (int i = 0; i < 4; i++) {
-        v[i] = _mm256_loadu_ps(x + 8 * i);
-        most = _mm256_max_epi32(most, _mm256_castps_si256(_mm256_andnot_ps(sign, v[i])));
+    // of what is not negative, bit patterns order as the numbers do, and NaN lies above them all: it is not lost
+    uint32_t most = 0;
+    for (int i = 0; i < kernel_block; i++) {
+        most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7fffffff);
     }
-    const float  top     = largest(most);
-    const __m256 inverse = _mm256_set1_ps(top > 0.0f ? 127.0f / top : 0.0f);
-    const float  d       = top / 127.0f;
-    __m256i      q[4];
-    __m256i      sum = _mm256_setzero_si256();
-    for (int i = 0; i < 4; i++) {
-        q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));
-        sum  = _mm256_add_epi32(sum, q[i]);
+    const auto      top     = std::bit_cast<float>(most);
+    const float     inverse = top > 0.0f ? 127.0f / top : 0.0f;
+    constexpr float round   = 12582912.0f; // 1.5·2^23: adding it rounds to the nearest whole number, ties to even
+    int32_t         q[kernel_block];
+    for (int i = 0; i < kernel_block; i++) {
+        q[i] = std::bit_cast<int32_t>(x[i] * inverse + round) - std::bit_cast<int32_t>(round);
     }
-    // packing works within halves of a register: [0 2 4 6 | 1 3 5 7] in groups of four
-    __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
-    bytes         = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    alignas(32) uint8_t flat[32];
-    store(flat, _mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(128))));
-    for (int s = 0; s < 8; s++) {
-        std::memcpy(to.q[s][r], flat + 4 * s, 4);
+    int8_t  bytes[kernel_block];
+    int32_t lanes[2][4] = {}; // of each half, by column modulo 4
+    for (int i = 0; i < kernel_block; i++) {
+        bytes[i] = static_cast<int8_t>(q[i]);
+        lanes[i / 16][i % 4] += bytes[i];
     }
-    __m128i total = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-    total         = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0x4e));
-    total         = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0xb1));
-    to.d[r]       = d;
-    to.sum[r]     = d * static_cast<float>(_mm_cvtsi128_si32(total));
+    const int32_t even[] = {lanes[0][0] + lanes[0][1], lanes[1][0] + lanes[1][1]};
+    const int32_t odd[]  = {lanes[0][2] + lanes[0][3], lanes[1][2] + lanes[1][3]};
+    for (int s = 0; s < kernel_block / 4; s++) {
+        std::memcpy(to.q[s][r], bytes + 4 * s, 4);
+    }
+    to.d[r]           = top / 127.0f;
+    to.sum[r]         = to.d[r] * static_cast<float>(even[0] + odd[0] + even[1] + odd[1]);
+    to.start[r]       = start_from(even[0] + even[1], odd[0] + odd[1]);
+    to.start_first[r] = start_from(even[0], odd[0]);
 }
 
 void pack(const float * const * rows, int64_t n, int64_t n_blocks, PackedBlock * to) {

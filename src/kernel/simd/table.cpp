@@ -5,17 +5,17 @@
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 
 #include "kernel/simd/attention.h"
+#include "kernel/simd/formats.h"
 #include "kernel/simd/multiply.h"
 #include "kernel/simd/pack.h"
 #include "kernel/simd/summary.h"
-#include "kernel/simd/unpack.h"
 
 namespace buoy {
 
 namespace {
 
 template <class Format> constexpr WeightKernel weight_kernel() {
-    using Block           = typename Format::Block;
+    using Block           = TileBlock<Format>;
     constexpr int64_t fit = static_cast<int64_t>(sizeof(WeightTile) / sizeof(Block));
     return {fit < tile_blocks_max ? fit / 8 * 8 : tile_blocks_max, unpack<Format>, multiply<Block>,
             multiply_two<Block>};
@@ -33,9 +33,14 @@ constexpr KernelTable table = {
     weight_kernel<Q5_0>(),
     weight_kernel<Q5_1>(),
     weight_kernel<Q8_0>(),
+    weight_kernel<Q2_K>(),
+    weight_kernel<Q3_K>(),
     weight_kernel<Q4_K>(),
     weight_kernel<Q5_K>(),
     weight_kernel<Q6_K>(),
+    weight_kernel<IQ4_NL>(),
+    weight_kernel<IQ4_XS>(),
+    weight_kernel<MXFP4>(),
 };
 
 } // namespace

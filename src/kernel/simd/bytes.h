@@ -1,0 +1,7 @@
+#pragma once
+
+// Registers of bytes, as the instruction set that this file is compiled for has them.
+
+#if defined(__AVX2__)
+#include "kernel/simd/sets/bytes-x86.h"
+#endif
