@@ -126,6 +126,18 @@ void set_diffusion_keys(ConvertInput & input, const ConvertParams & params) {
     }
 }
 
+void choose_types(ConvertInput & input, const QuantMix & mix, bool has_imatrix,
+                  const std::vector<TensorTypeRule> & rules, const LogCallback & log) {
+    std::vector<MixTensor> tensors;
+    for (const PlannedTensor & tensor : input.tensors) {
+        tensors.push_back({tensor.name, tensor.n_dims, tensor.n_cols, tensor.type});
+    }
+    choose_types(tensors, mix, input.model, has_imatrix, rules, log);
+    for (size_t i = 0; i < tensors.size(); i++) {
+        input.tensors[i].type = tensors[i].type;
+    }
+}
+
 ConvertResult convert(const ConvertParams & params) {
     const QuantMix &            mix = mix_of(params.outtype);
     std::vector<TensorTypeRule> rules;
@@ -135,7 +147,7 @@ ConvertResult convert(const ConvertParams & params) {
     ConvertInput input = open_input(params.input, mix, params.log);
     set_diffusion_keys(input, params);
     const std::optional<Imatrix> imatrix = load_imatrix(params, input);
-    choose_types(input.tensors, mix, input.model, imatrix.has_value(), rules, params.log);
+    choose_types(input, mix, imatrix.has_value(), rules, params.log);
     if (imatrix) {
         check_imatrix(*imatrix, input.tensors, params.log);
     }

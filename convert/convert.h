@@ -1,7 +1,9 @@
 #pragma once
 
 #include "buoy/log.h"
-#include "quant-mix.h"
+#include "buoy/weight-type.h"
+
+#include <ggml.h>
 
 #include <cstdint>
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include "buoy/log.h"
 #include "io/gguf-writer.h"
-#include "quant-mix.h"
+#include "model/quant-mix.h"
 #include "tensor-plan.h"
 #include "tokenizer.h"
 

@@ -186,3 +186,28 @@ make_random_model() {
     model="$models/$(printf '%s' "$1" | tr ':,=' '---').gguf"
     [ -e "$model" ] || { say "making $model"; "$bench" --make-model "$1" -o "$model"; }
 }
+
+cpu_name() {
+    if [ -r /proc/cpuinfo ]; then
+        sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
+    else
+        sysctl -n machdep.cpu.brand_string 2>/dev/null || uname -m
+    fi
+}
+
+# The end of a line below a table: what was measured, and beside what.
+measured_on() { echo "$(cpu_name), $(cores) cores; load $(uptime | sed 's/.*load average[s]*: *//'); $("$bench" --version)"; }
+
+# columns NAME: that field of every row of a CSV table without quoted commas.
+columns() {
+    awk -F, -v name="$1" '{ gsub(/"/, "") } NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR > 1 { print $at }'
+}
+
+# For awk: the median of list[1] … list[n], which it sorts.
+# shellcheck disable=SC2034
+awk_median='
+    function median(list, n,    i, j, t) {
+        for (i = 2; i <= n; i++)
+            for (j = i; j > 1 && list[j - 1] > list[j]; j--) { t = list[j]; list[j] = list[j - 1]; list[j - 1] = t }
+        return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
+    }'

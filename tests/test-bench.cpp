@@ -1,5 +1,7 @@
 // llama-diffusion-bench: what it prints, not how long anything takes.
 #include "buoy/vocab.h"
+#include "buoy/weight-type.h"
+#include "io/gguf-file.h"
 #include "support/cli.h"
 #include "support/paths.h"
 #include "support/random-context.h"
@@ -197,6 +199,24 @@ TEST_CASE("bench: a random model is written once, and replaced only by force") {
     CHECK_FALSE(Vocab::load(path).has_chat_template());
 }
 
+TEST_CASE("bench: a random model's type is one of ggml's in any case, or a mix") {
+    struct Made {
+        const char * type;
+        const char * most;
+        ggml_type    head;
+    };
+    for (const Made & made : {Made{"q4_k", "q4_K", GGML_TYPE_Q4_K}, Made{"Q4_K", "q4_K", GGML_TYPE_Q4_K},
+                              Made{"q4_k_m", "q4_K", GGML_TYPE_Q6_K}, Made{"Q5_K_M", "q5_K", GGML_TYPE_Q6_K}}) {
+        INFO(made.type);
+        const std::string   path = temp_dir() + "/mixed.gguf";
+        const ProgramResult result =
+            bench({"--make-model", std::string("llada:E=256,L=3,H=4,V=261,TYPE=") + made.type, "-o", path, "--force"});
+        REQUIRE_MESSAGE(result.code == 0, result.err);
+        CHECK(weight_type(path) == made.most);
+        CHECK(GgufFile::open(path).find_tensor("output.weight")->type == made.head);
+    }
+}
+
 TEST_CASE("bench: a random model's chat template adds nothing, so that upstream's prompt has the length we count on") {
     const std::string   path = temp_dir() + "/chat.gguf";
     const ProgramResult made = bench({"--make-model", "llada:E=64,L=1,H=2,V=300,CHAT=1", "-o", path});
@@ -229,6 +249,7 @@ TEST_CASE("bench: a wrong command line ends with 1 and one line") {
     check_refused(bench_tiny({"-ts", "1,x"}), "'x'");
     check_refused(bench({"--make-model", "llada:E=64"}), "-o FILE");
     check_refused(bench({"--make-model", "llada:Q=1", "-o", temp_dir() + "/x.gguf"}), "Q=1");
+    check_refused(bench({"--make-model", "llada:E=64,TYPE=q4_k_l", "-o", temp_dir() + "/x.gguf"}), "or a mix: q3_k_m");
     check_refused(bench_tiny({"--make-model", "llada:E=64", "-o", temp_dir() + "/x.gguf"}), "--make-model");
     check_refused(bench({"-m", temp_dir() + "/absent.gguf"}), "absent.gguf");
 }

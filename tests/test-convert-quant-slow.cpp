@@ -1,9 +1,11 @@
+#include "buoy/message.h"
 #include "convert.h"
 
 #include "buoy/error.h"
 #include "buoy/random-model.h"
 #include "imatrix.h"
 #include "io/gguf-file.h"
+#include "model/quant-mix.h"
 #include "support/fuzz.h"
 #include "support/paths.h"
 #include "text/llama-handles.h"
@@ -134,6 +136,20 @@ TEST_CASE("quantised like upstream: architectures, tied weights, odd widths") {
         for (const OutType outtype :
              {OutType::q8_0, OutType::q4_0, OutType::q4_k_m, OutType::q3_k_m, OutType::iq4_xs}) {
             check_against_upstream(input, outtype);
+        }
+    }
+}
+
+TEST_CASE("quantised like upstream: random models that are made as a mix") {
+    for (const char * spec : {"llada:E=256,L=9,H=4,FF=320,V=300", "qwen3:E=256,L=3,H=4,HKV=1,D=64,FF=256,V=300,TIED=1",
+                              "qwen3moe:E=256,L=4,H=4,HKV=2,X=8,FX=256,V=300", "llama:E=96,L=2,H=4,FF=100,V=300"}) {
+        const std::string f32 = random_gguf(spec);
+        for (const OutType outtype : {OutType::q3_k_m, OutType::q4_k_m, OutType::q5_k_m}) {
+            INFO(spec, " ", mix_of(outtype).name);
+            const std::string           made   = random_gguf(concat(spec, ",TYPE=", mix_of(outtype).name));
+            llama_model_quantize_params params = llama_model_quantize_default_params();
+            params.ftype                       = ftype_of(outtype);
+            check_same_tensors(upstream(f32, params), made);
         }
     }
 }

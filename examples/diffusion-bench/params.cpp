@@ -62,8 +62,10 @@ void add_flags(FlagTable & table, BenchParams & o) {
     table.group("Other");
     table.text("-o, --output", "FORMAT|FILE", o.output,
                "format of the table: md (default), csv, json or jsonl; with --make-model, the file to write");
-    table.text("--make-model", "SPEC", o.model_spec,
-               "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0");
+    table.text(
+        "--make-model", "SPEC", o.model_spec,
+        "write a random model, such as llada:E=1024,L=12,H=16,FF=3072,V=128000,TYPE=q4_0; TYPE: of all matrices, "
+        "or a mix such as q4_k_m");
     table.toggle("--force", o.force, true, "replace the file that --make-model writes, if it exists")
         .with_setting("force");
 }

@@ -8,7 +8,7 @@ namespace buoy {
 // A model nobody trained, for tests and benchmarks: the right shapes, random weights, a byte tokenizer.
 struct RandomModel {
     std::string arch         = "llada";
-    std::string type         = "f32"; // of the matrices
+    std::string type         = "f32"; // of every matrix; or a mix of the converter's: q3_k_m, q4_k_m, q5_k_m
     int32_t     n_vocab      = 320;   // V, at least 261
     int32_t     n_embd       = 64;    // E
     int32_t     n_layer      = 2;     // L

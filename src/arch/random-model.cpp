@@ -1,14 +1,18 @@
 #include "buoy/random-model.h"
 
 #include "arch/arch.h"
+#include "base/split-work.h"
 #include "buoy/message.h"
 #include "io/gguf-writer.h"
 #include "io/pending-file.h"
+#include "model/quant-mix.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace buoy {
@@ -28,9 +32,11 @@ class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}
 
+    void skip(int64_t n) { state_ += step * static_cast<uint64_t>(n); }
+
     // Sum of four uniforms, variance 1: close enough to a normal distribution, and fast.
     float next() {
-        state_ += 0x9e3779b97f4a7c15ull;
+        state_ += step;
         uint64_t z = state_;
         z          = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
         z          = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
@@ -40,17 +46,30 @@ public:
     }
 
 private:
+    static constexpr uint64_t step = 0x9e3779b97f4a7c15ull;
+
     uint64_t state_;
 };
 
-ggml_type type_by_name(const std::string & name) {
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+}
+
+// One of ggml's, for every matrix; none: a mix.
+std::optional<ggml_type> type_by_name(const std::string & name) {
     for (int i = 0; i < GGML_TYPE_COUNT; i++) {
         const auto type = static_cast<ggml_type>(i);
-        if (ggml_type_size(type) > 0 && name == ggml_type_name(type)) {
+        if (ggml_type_size(type) > 0 && lower(name) == lower(ggml_type_name(type))) {
             return type;
         }
     }
-    fail("unknown tensor type ", in_quotes(name), ", expected one of ggml's, such as f32, f16, q8_0, q4_0, q4_K");
+    const std::vector<std::string> mixes = outtype_names();
+    if (std::find(mixes.begin(), mixes.end(), lower(name)) == mixes.end()) {
+        fail("unknown tensor type ", in_quotes(name),
+             ", expected one of ggml's, such as f32, f16, q8_0, q4_0, q4_K, or a mix: q3_k_m, q4_k_m, q5_k_m");
+    }
+    return std::nullopt;
 }
 
 // Dimensions of a head that are rotated.
@@ -123,9 +142,23 @@ private:
     std::vector<Matrix> all_;
 };
 
+// The types that the converter chooses.
+void mix_types(std::vector<Matrix> & matrices, const RandomModel & m, const ArchTraits & traits) {
+    std::vector<MixTensor> tensors;
+    for (const Matrix & matrix : matrices) {
+        tensors.push_back({matrix.name, static_cast<int>(matrix.ne.size()), matrix.ne[0], matrix.type});
+    }
+    choose_types(tensors, mix_of(parse_outtype(m.type)),
+                 {m.arch, m.n_layer, m.n_head, m.n_head_kv, traits.experts ? m.n_expert : 0});
+    for (size_t i = 0; i < tensors.size(); i++) {
+        matrices[i].type = tensors[i].type;
+    }
+}
+
 std::vector<Matrix> plan(const RandomModel & m, const ModelRecipe & recipe) {
-    const HParams hp = hparams_of(m, recipe.traits);
-    WeightPlan    planned(type_by_name(m.type));
+    const HParams hp   = hparams_of(m, recipe.traits);
+    const auto    type = type_by_name(m.type);
+    WeightPlan    planned(type.value_or(GGML_TYPE_F32));
     Weights       weights;
     LayerWeights  layer;
     load_common(planned, hp, m.tied, weights);
@@ -135,7 +168,11 @@ std::vector<Matrix> plan(const RandomModel & m, const ModelRecipe & recipe) {
     if (recipe.others != nullptr) {
         recipe.others(planned, hp, weights);
     }
-    return planned.matrices();
+    std::vector<Matrix> matrices = planned.matrices();
+    if (!type) {
+        mix_types(matrices, m, recipe.traits);
+    }
+    return matrices;
 }
 
 // GPT-2's alphabet for single bytes: printable ones stand for themselves, the others for characters from U+0100 on.
@@ -186,6 +223,9 @@ GgufWriter make_header(const RandomModel & m, const ArchTraits & traits, const s
     GgufWriter header;
     header.set("general.architecture", m.arch);
     header.set("general.name", "random " + m.arch);
+    if (!type_by_name(m.type)) {
+        header.set("general.file_type", mix_of(parse_outtype(m.type)).file_type);
+    }
     header.set(m.arch + ".context_length", u32(m.n_ctx));
     header.set(m.arch + ".embedding_length", u32(m.n_embd));
     header.set(m.arch + ".block_count", u32(m.n_layer));
@@ -237,19 +277,36 @@ GgufWriter make_header(const RandomModel & m, const ArchTraits & traits, const s
     return header;
 }
 
-void write_matrix(PendingFile & file, const Matrix & matrix, Random & random) {
-    const int64_t        n_cols = matrix.ne[0];
-    const int64_t        n_rows = (matrix.ne.size() > 1 ? matrix.ne[1] : 1) * (matrix.ne.size() > 2 ? matrix.ne[2] : 1);
-    std::vector<float>   row(static_cast<size_t>(n_cols));
-    std::vector<uint8_t> packed(ggml_row_size(matrix.type, n_cols));
-    for (int64_t i = 0; i < n_rows; i++) {
+// Rows of a matrix, from the state of the first one's first value on.
+void make_rows(const Matrix & matrix, Random random, int64_t first, int64_t last, uint8_t * to) {
+    const int64_t      n_cols   = matrix.ne[0];
+    const size_t       row_size = ggml_row_size(matrix.type, n_cols);
+    std::vector<float> row(static_cast<size_t>(n_cols));
+    random.skip(first * n_cols);
+    for (int64_t i = first; i < last; i++) {
         for (float & value : row) {
             value = matrix.mean + matrix.deviation * random.next();
         }
-        ggml_quantize_chunk(matrix.type, row.data(), packed.data(), 0, 1, n_cols, nullptr);
+        ggml_quantize_chunk(matrix.type, row.data(), to + row_size * static_cast<size_t>(i), 0, 1, n_cols, nullptr);
+    }
+}
+
+void write_matrix(PendingFile & file, const Matrix & matrix, Random & random) {
+    const int64_t n_cols   = matrix.ne[0];
+    const int64_t n_rows   = (matrix.ne.size() > 1 ? matrix.ne[1] : 1) * (matrix.ne.size() > 2 ? matrix.ne[2] : 1);
+    const int64_t n_some   = std::clamp<int64_t>((int64_t{1} << 24) / n_cols, 1, n_rows); // are in memory at a time
+    const size_t  row_size = ggml_row_size(matrix.type, n_cols);
+    std::vector<uint8_t> packed;
+    for (int64_t at = 0; at < n_rows; at += n_some) {
+        const int64_t n = std::min(n_some, n_rows - at);
+        packed.resize(row_size * static_cast<size_t>(n));
+        const int64_t n_threads = std::clamp<int64_t>(n * n_cols >> 16, 1, std::min<int64_t>(n, core_count()));
+        split_work(n, static_cast<int>(n_threads),
+                   [&](int, int64_t first, int64_t last) { make_rows(matrix, random, first, last, packed.data()); });
+        random.skip(n * n_cols);
         file.write(packed.data(), packed.size());
     }
-    const uint64_t    size = packed.size() * static_cast<uint64_t>(n_rows);
+    const uint64_t    size = row_size * static_cast<uint64_t>(n_rows);
     const std::string padding((GgufWriter::alignment - size % GgufWriter::alignment) % GgufWriter::alignment, '\0');
     file.write(padding.data(), padding.size());
 }

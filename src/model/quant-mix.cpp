@@ -1,7 +1,6 @@
-#include "quant-mix.h"
+#include "model/quant-mix.h"
 
 #include "buoy/message.h"
-#include "tensor-plan.h"
 
 #include <algorithm>
 #include <cctype>
@@ -50,7 +49,7 @@ int64_t layer_of(const std::string & name) {
 }
 
 // Matrices only; a router's scores are compared with each other, so it stays exact.
-bool may_be_quantised(const PlannedTensor & tensor) {
+bool may_be_quantised(const MixTensor & tensor) {
     const std::string & name   = tensor.name;
     const std::string   suffix = "weight";
     return tensor.n_dims >= 2 && name.size() >= suffix.size() &&
@@ -86,7 +85,7 @@ public:
         : mix_(mix), model_(model), tied_(tied), n_attn_v_(n_attn_v), has_imatrix_(has_imatrix) {}
 
     // Call it for the tensors in the order of their layers: two of the rules count.
-    ggml_type choose(const PlannedTensor & tensor) {
+    ggml_type choose(const MixTensor & tensor) {
         const Role role = role_of(tensor.name);
         if (role == Role::output || (tied_ && role == Role::embedding)) {
             const bool fits = tensor.n_cols % ggml_blck_size(mix_.type) == 0;
@@ -236,18 +235,18 @@ TensorTypeRule parse_tensor_type(const std::string & text) {
     }
 }
 
-void choose_types(std::vector<PlannedTensor> & tensors, const QuantMix & mix, const MixModel & model, bool has_imatrix,
+void choose_types(std::span<MixTensor> tensors, const QuantMix & mix, const MixModel & model, bool has_imatrix,
                   const std::vector<TensorTypeRule> & rules, const LogCallback & log) {
-    bool                         tied     = true;
-    int64_t                      n_attn_v = 0;
-    std::vector<PlannedTensor *> in_order;
-    for (PlannedTensor & tensor : tensors) {
+    bool                     tied     = true;
+    int64_t                  n_attn_v = 0;
+    std::vector<MixTensor *> in_order;
+    for (MixTensor & tensor : tensors) {
         const Role role = role_of(tensor.name);
         tied            = tied && role != Role::output;
         n_attn_v += role == Role::attn_v || role == Role::attn_qkv ? 1 : 0;
         in_order.push_back(&tensor);
     }
-    std::stable_sort(in_order.begin(), in_order.end(), [](const PlannedTensor * a, const PlannedTensor * b) {
+    std::stable_sort(in_order.begin(), in_order.end(), [](const MixTensor * a, const MixTensor * b) {
         const int64_t layer_a = layer_of(a->name);
         const int64_t layer_b = layer_of(b->name);
         return layer_a != layer_b ? layer_a < layer_b : a->name < b->name;
@@ -256,7 +255,7 @@ void choose_types(std::vector<PlannedTensor> & tensors, const QuantMix & mix, co
     Fallbacks         fallbacks;
     std::vector<bool> used(rules.size());
     Chooser           chooser(mix, model, tied, n_attn_v, has_imatrix);
-    for (PlannedTensor * tensor : in_order) {
+    for (MixTensor * tensor : in_order) {
         if (!may_be_quantised(*tensor)) {
             continue;
         }
