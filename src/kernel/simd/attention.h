@@ -13,40 +13,47 @@ namespace buoy {
 
 namespace {
 
-// Eight values of a row from column i on.
+// A vector of values of a row from column i on, or its first n.
 struct FloatRow {
-    static __m256 load8(const uint8_t * row, int64_t i) {
-        return _mm256_loadu_ps(reinterpret_cast<const float *>(row) + i);
+    template <class... N> static Floats load(const uint8_t * row, int64_t i, N... n) {
+        return load_floats(reinterpret_cast<const float *>(row) + i, n...);
     }
 };
 struct HalfRow {
-    static __m256 load8(const uint8_t * row, int64_t i) {
-        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(row + 2 * i)));
+    template <class... N> static Floats load(const uint8_t * row, int64_t i, N... n) {
+        return load_halves(reinterpret_cast<const uint16_t *>(row) + i, n...);
     }
 };
 struct Q8Row {
-    static __m256 load8(const uint8_t * row, int64_t i) {
+    template <class... N> static Floats load(const uint8_t * row, int64_t i, N... n) {
         const uint8_t * block = row + i / 32 * 34;
-        uint16_t        scale;
-        std::memcpy(&scale, block, sizeof(scale));
-        const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(block + 2 + i % 32));
-        return _mm256_mul_ps(_mm256_set1_ps(_cvtsh_ss(scale)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)));
+        return broadcast(load_half(block)) * load_codes(reinterpret_cast<const int8_t *>(block + 2 + i % 32), n...);
     }
 };
+
+// The same of a row with D columns. D is a multiple of 8, so that only longer vectors need to ask.
+template <class Row> inline Floats load_columns(const uint8_t * row, int64_t i, int64_t D) {
+    if constexpr (lanes > 8) {
+        if (i + lanes > D) {
+            return Row::load(row, i, D - i);
+        }
+    }
+    return Row::load(row, i);
+}
 
 // Rows [0, n) -> [D, width], those that are missing are 0.
 template <class Row>
 void read_transposed(const KeyRows & rows, int64_t first, int64_t n, int64_t D, int64_t width, float * to) {
-    for (int64_t key = 0; key < width; key += 8) {
-        for (int64_t d = 0; d < D; d += 8) {
-            __m256 v[8];
-            for (int64_t i = 0; i < 8; i++) {
+    for (int64_t key = 0; key < width; key += lanes) {
+        for (int64_t d = 0; d < D; d += lanes) {
+            Floats v[lanes];
+            for (int64_t i = 0; i < lanes; i++) {
                 const uint8_t * row = rows.data + static_cast<size_t>(first + key + i) * rows.stride;
-                v[i]                = key + i < n ? Row::load8(row, d) : _mm256_setzero_ps();
+                v[i]                = key + i < n ? load_columns<Row>(row, d, D) : zeros();
             }
-            transpose8(v);
-            for (int64_t i = 0; i < 8; i++) {
-                _mm256_storeu_ps(to + (d + i) * width + key, v[i]);
+            transpose(v);
+            for (int64_t i = 0; i < lanes && d + i < D; i++) {
+                store_floats(to + (d + i) * width + key, v[i]);
             }
         }
     }
@@ -57,8 +64,8 @@ template <class Row>
 void read_rows(const KeyRows & rows, int64_t first, int64_t n, int64_t D, int64_t width, float * to) {
     for (int64_t key = 0; key < n; key++, to += width) {
         const uint8_t * row = rows.data + static_cast<size_t>(first + key) * rows.stride;
-        for (int64_t d = 0; d < width; d += 8) {
-            _mm256_storeu_ps(to + d, d < D ? Row::load8(row, d) : _mm256_setzero_ps());
+        for (int64_t d = 0; d < width; d += lanes) {
+            store_floats(to + d, d < D ? load_columns<Row>(row, d, D) : zeros());
         }
     }
 }
@@ -90,39 +97,36 @@ inline float soften(float * scores, int64_t n, int64_t width, const uint16_t * m
     for (int64_t i = n; i < width; i++) {
         scores[i] = -INFINITY;
     }
-    __m256 most = _mm256_set1_ps(state.largest);
-    for (int64_t i = 0; i < width; i += 8) {
-        __m256 s = _mm256_loadu_ps(scores + i);
-        if (mask != nullptr) {
-            alignas(16) uint16_t tail[8] = {};
-            const uint16_t *     from    = mask + i;
-            if (i + 8 > n) {
-                std::memcpy(tail, from, sizeof(uint16_t) * static_cast<size_t>(n > i ? n - i : 0));
-                from = tail;
-            }
-            s = _mm256_add_ps(s, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from))));
-            _mm256_storeu_ps(scores + i, s);
+    Floats most = broadcast(state.largest);
+    for (int64_t i = 0; i < width; i += lanes) {
+        Floats s = load_floats(scores + i);
+        if (mask != nullptr && i < n) {
+            s = s + (i + lanes <= n ? load_halves(mask + i) : load_halves(mask + i, n - i));
+            store_floats(scores + i, s);
         }
-        most = _mm256_max_ps(s, most);
+        most = max(s, most);
     }
-    const float  largest = max8(most);
-    const __m256 base    = _mm256_set1_ps(largest == -INFINITY ? 0.0f : largest);
-    __m256       sum     = _mm256_setzero_ps();
-    for (int64_t i = 0; i < width; i += 8) {
-        const __m256 weight = exp8(_mm256_sub_ps(_mm256_loadu_ps(scores + i), base));
-        _mm256_storeu_ps(scores + i, weight);
-        sum = _mm256_add_ps(sum, weight);
+    const float  largest = lane_max(most);
+    const Floats base    = broadcast(largest == -INFINITY ? 0.0f : largest);
+    Floats       sum     = zeros();
+    for (int64_t i = 0; i < width; i += lanes) {
+        const Floats weight = exponential(load_floats(scores + i) - base);
+        store_floats(scores + i, weight);
+        sum = sum + weight;
     }
     // mostly the largest is an earlier one; the exponential would be waited for
-    const float factor =
-        largest == state.largest ? 1.0f : _mm256_cvtss_f32(exp8(_mm256_sub_ps(_mm256_set1_ps(state.largest), base)));
-    state = {largest, state.sum * factor + sum8(sum)};
+    const float factor = largest == state.largest ? 1.0f : first_lane(exponential(broadcast(state.largest) - base));
+    state              = {largest, state.sum * factor + lane_sum(sum)};
     return factor;
 }
 
 inline void scale_row(const float * from, float factor, int64_t n, float * to) {
-    for (int64_t i = 0; i < n; i += 8) {
-        _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_loadu_ps(from + i), _mm256_set1_ps(factor)));
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        store_floats(to + i, load_floats(from + i) * broadcast(factor));
+    }
+    if (i < n) {
+        store_floats(to + i, load_floats(from + i, n - i) * broadcast(factor), n - i);
     }
 }
 
@@ -187,13 +191,13 @@ void attend(const AttentionWork * works, AttentionState * states, int64_t n_work
 inline void add_weights(float * scores, int64_t n, int64_t width, const uint16_t * mask, float factor, float * to) {
     RunningSum state = {-INFINITY, 0.0f};
     soften(scores, n, width, mask, state);
-    const __m256 scale = _mm256_set1_ps(state.sum == 0.0f ? 0.0f : factor / state.sum);
+    const Floats scale = broadcast(state.sum == 0.0f ? 0.0f : factor / state.sum);
     int64_t      i     = 0;
-    for (; i + 8 <= n; i += 8) {
-        _mm256_storeu_ps(to + i, _mm256_fmadd_ps(_mm256_loadu_ps(scores + i), scale, _mm256_loadu_ps(to + i)));
+    for (; i + lanes <= n; i += lanes) {
+        store_floats(to + i, multiply_add(load_floats(scores + i), scale, load_floats(to + i)));
     }
-    for (; i < n; i++) {
-        to[i] = std::fma(scores[i], _mm256_cvtss_f32(scale), to[i]);
+    if (i < n) {
+        store_floats(to + i, multiply_add(load_floats(scores + i), scale, load_floats(to + i, n - i)), n - i);
     }
 }
 

@@ -25,13 +25,13 @@ inline void pack_row(const float * x, PackedBlock & to, int r) {
         q[i] = std::bit_cast<int32_t>(x[i] * inverse + round) - std::bit_cast<int32_t>(round);
     }
     int8_t  bytes[kernel_block];
-    int32_t lanes[2][4] = {}; // of each half, by column modulo 4
+    int32_t sums[2][4] = {}; // of each half, by column modulo 4
     for (int i = 0; i < kernel_block; i++) {
         bytes[i] = static_cast<int8_t>(q[i]);
-        lanes[i / 16][i % 4] += bytes[i];
+        sums[i / 16][i % 4] += bytes[i];
     }
-    const int32_t even[] = {lanes[0][0] + lanes[0][1], lanes[1][0] + lanes[1][1]};
-    const int32_t odd[]  = {lanes[0][2] + lanes[0][3], lanes[1][2] + lanes[1][3]};
+    const int32_t even[] = {sums[0][0] + sums[0][1], sums[1][0] + sums[1][1]};
+    const int32_t odd[]  = {sums[0][2] + sums[0][3], sums[1][2] + sums[1][3]};
     for (int s = 0; s < kernel_block / 4; s++) {
         std::memcpy(to.q[s][r], bytes + 4 * s, 4);
     }
