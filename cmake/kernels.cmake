@@ -1,7 +1,7 @@
 # The inner loops of our CPU operations, src/kernel/simd, compiled once for each instruction set. Which one is used is asked at
 # run time; for another kind of processor a set is empty.
 
-set(BUOY_KERNELS_DIR "${CMAKE_CURRENT_LIST_DIR}/..")
+get_filename_component(BUOY_KERNELS_DIR "${CMAKE_CURRENT_LIST_DIR}/../src" ABSOLUTE)
 
 # Adds them to the given libraries.
 function(buoy_kernels)
@@ -12,11 +12,14 @@ function(buoy_kernels)
         set(vnni ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512vnni -mprefer-vector-width=256)
     endif()
     foreach(set avx2 vnni)
-        add_library(buoy-kernel-${set} OBJECT "${BUOY_KERNELS_DIR}/src/kernel/simd/table.cpp")
-        target_include_directories(buoy-kernel-${set} PRIVATE "${BUOY_KERNELS_DIR}/src")
+        add_library(buoy-kernel-${set} OBJECT "${BUOY_KERNELS_DIR}/kernel/simd/table.cpp")
+        target_include_directories(buoy-kernel-${set} PRIVATE "${BUOY_KERNELS_DIR}")
         target_compile_definitions(buoy-kernel-${set} PRIVATE BUOY_KERNEL_TABLE=${set}_table)
         buoy_own_code(buoy-kernel-${set})
         target_compile_options(buoy-kernel-${set} PRIVATE ${${set}} -ffp-contract=off) # the same numbers from all of them
+        if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+            target_compile_options(buoy-kernel-${set} PRIVATE -Wno-maybe-uninitialized) # GCC bug 105593: false for AVX-512's intrinsics
+        endif()
         foreach(library IN LISTS ARGN)
             target_sources(${library} PRIVATE $<TARGET_OBJECTS:buoy-kernel-${set}>)
         endforeach()
