@@ -217,8 +217,9 @@ TEST_CASE("every instruction set computes the same, to the bit") {
             std::vector<WeightTile> tiles(2);
             std::vector<float>      y(kernel_quad * kernel_rows * 3);
             for (size_t i = 0; i < 2; i++) {
-                kernel.unpack({weights.data() + i * kernel_rows * row_size, row_size, kernel_rows, 0, n_blocks},
-                                            tiles[i]);
+                kernel.unpack(
+                                  {weights.data() + i * kernel_rows * row_size, row_size, kernel_rows, 0, n_blocks, nullptr, 0},
+                                  tiles[i]);
             }
             kernel.multiply_two(tiles[0], tiles[1], packed.data(), n_blocks, true, y.data(), y.data() + kernel_rows,
                                               3 * kernel_rows, kernel_quad);

@@ -27,6 +27,8 @@ struct WeightSpan {
     size_t          row_size;
     int64_t         n_rows; // 1 … kernel_rows
     int64_t         block_first, block_count;
+    const uint8_t * next; // memory that is needed soon
+    size_t          next_size;
 };
 
 // What one thread needs to multiply kernel_rows rows, big enough for every type.

@@ -9,27 +9,6 @@ namespace buoy {
 
 namespace {
 
-// Brings what is needed next closer, a little at a time.
-class Prefetch {
-public:
-    Prefetch() = default;
-    Prefetch(const uint8_t * from, const uint8_t * to, int64_t n_steps)
-        : at_(from), end_(to), step_((to - from) / std::max<int64_t>(1, n_steps) + line) {}
-
-    void step() {
-        for (const uint8_t * stop = std::min(at_ + step_, end_); at_ < stop; at_ += line) {
-            __builtin_prefetch(at_);
-        }
-    }
-
-private:
-    static constexpr ptrdiff_t line = 64;
-
-    const uint8_t * at_   = nullptr;
-    const uint8_t * end_  = nullptr;
-    ptrdiff_t       step_ = 0;
-};
-
 // A group of weights, and where its products go: room for eight columns.
 struct Operand {
     const WeightMatrix * w;
@@ -41,34 +20,35 @@ const uint8_t * row_at(const WeightMatrix & w, int64_t row) { // or the end
     return w.data + w.row_size * static_cast<size_t>(std::min(row, w.n_rows));
 }
 
+// A stretch of a group's columns; meanwhile the same share of the rows `distance` groups further comes closer.
+WeightSpan span_of(const WeightMatrix & w, int64_t group, int64_t block_first, int64_t block_count, int64_t distance) {
+    const int64_t   row = group * kernel_rows, n_blocks = w.n_cols / kernel_block;
+    const uint8_t * next      = row_at(w, row + distance * kernel_rows);
+    const auto      next_size = static_cast<size_t>(row_at(w, row + (distance + 1) * kernel_rows) - next);
+    const auto      share     = [&](int64_t block) {
+        return next_size * static_cast<size_t>(block) / static_cast<size_t>(n_blocks);
+    };
+    const size_t first = share(block_first), last = share(block_first + block_count);
+    return {row_at(w, row), w.row_size,  std::min(kernel_rows, w.n_rows - row), block_first, block_count,
+            next + first,   last - first};
+}
+
 // One or two of the same type and outputs of the same stride with all of x, a tile of columns after the other.
 void multiply(std::span<const Operand> operands, const PackedRows & x) {
-    const WeightKernel &    kernel   = *operands[0].w->kernel;
-    const int64_t           n_blocks = operands[0].w->n_cols / kernel_block;
-    const int64_t           n_tiles  = (n_blocks + kernel.block_limit - 1) / kernel.block_limit;
-    std::array<Prefetch, 2> prefetch; // of the rows behind these
-    const bool              is_same = operands.size() == 2 && operands[0].w == operands[1].w;
-    for (size_t i = 0; i < operands.size(); i++) {
-        const Operand & o    = operands[i];
-        const int64_t   next = (o.group + (is_same ? 2 : 1)) * kernel_rows;
-        prefetch[i]          = Prefetch(row_at(*o.w, next), row_at(*o.w, next + kernel_rows), x.quad_count() * n_tiles);
-    }
-    WeightTile   tiles[2];
-    const size_t stride = operands[0].to.stride;
+    const WeightKernel & kernel   = *operands[0].w->kernel;
+    const int64_t        n_blocks = operands[0].w->n_cols / kernel_block;
+    const int64_t        distance = operands.size() == 2 && operands[0].w == operands[1].w ? 2 : 1;
+    WeightTile           tiles[2];
+    const size_t         stride = operands[0].to.stride;
     for (int64_t at = 0; at < n_blocks; at += kernel.block_limit) {
         const int64_t count = std::min(kernel.block_limit, n_blocks - at);
         for (size_t i = 0; i < operands.size(); i++) {
-            const WeightMatrix & w     = *operands[i].w;
-            const int64_t        first = operands[i].group * kernel_rows;
-            kernel.unpack({row_at(w, first), w.row_size, std::min(kernel_rows, w.n_rows - first), at, count}, tiles[i]);
+            kernel.unpack(span_of(*operands[i].w, operands[i].group, at, count, distance), tiles[i]);
         }
         for (int64_t quad = 0; quad < x.quad_count(); quad++) {
             const int64_t       row = quad * kernel_quad, n_here = std::min(kernel_quad, x.n - row);
             const PackedBlock * blocks = x.quad(quad) + at;
             const auto          y = [&](size_t i) { return operands[i].to.data + stride * static_cast<size_t>(row); };
-            for (Prefetch & next : prefetch) {
-                next.step();
-            }
             if (operands.size() == 2) {
                 kernel.multiply_two(tiles[0], tiles[1], blocks, count, at == 0, y(0), y(1), stride, n_here);
             } else {

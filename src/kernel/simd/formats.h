@@ -320,11 +320,16 @@ template <class Format> void unpack(const WeightSpan & span, WeightTile & tile) 
         rows.at[r]       = span.rows + static_cast<size_t>(at) * span.row_size +
                      static_cast<size_t>(span.block_first / Format::n_blocks * Format::size);
     }
-    auto * to = reinterpret_cast<TileBlock<Format> *>(tile.bytes);
+    auto *          to   = reinterpret_cast<TileBlock<Format> *>(tile.bytes);
+    const uint8_t * next = span.next;
     for (int64_t i = 0; i < span.block_count; i += Format::n_blocks, to += Format::n_blocks) {
         Format::decode(rows, to);
         for (const uint8_t *& row : rows.at) {
             row += Format::size;
+        }
+        const auto done = static_cast<size_t>(i + Format::n_blocks), all = static_cast<size_t>(span.block_count);
+        for (const uint8_t * stop = span.next + span.next_size * done / all; next < stop; next += 64) {
+            __builtin_prefetch(next, 0, 2); // into the second cache: the first one has too few misses under way
         }
     }
 }
