@@ -20,6 +20,7 @@ using Eight = __m256;  // floats
 inline Bytes load_bytes(const void * p) { return _mm256_loadu_si256(static_cast<const __m256i *>(p)); }
 inline void  store_bytes(void * p, Bytes v) { _mm256_storeu_si256(static_cast<__m256i *>(p), v); }
 
+inline Bytes no_bytes() { return _mm256_setzero_si256(); }
 inline Bytes all_bytes(int v) { return _mm256_set1_epi8(static_cast<char>(v)); }
 inline Bytes bits_and(Bytes a, Bytes b) { return _mm256_and_si256(a, b); }
 inline Bytes bits_or(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
@@ -108,6 +109,42 @@ inline Eight negative(Eight v) { return _mm256_xor_ps(v, _mm256_set1_ps(-0.0f));
 inline Eight times(Eight a, Eight b) { return _mm256_mul_ps(a, b); }
 inline Eight plus_product(Eight sum, Eight a, Eight b) { return _mm256_fmadd_ps(a, b, sum); }
 
+// Of 32 numbers without their signs, the bits of the largest. Bit patterns order as the numbers do, and NaN lies above them all.
+inline uint32_t largest_bits(const float * x) {
+    const Ints number = all_ints(0x7fffffff);
+    Ints       most   = no_bytes();
+    for (int i = 0; i < 4; i++) {
+        most = _mm256_max_epi32(most, _mm256_and_si256(load_bytes(x + 8 * i), number));
+    }
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    m         = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+    m         = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(m));
+}
+
+// 32 numbers times factor, rounded to the nearest whole ones.
+inline Bytes round_to_bytes(const float * x, float factor) {
+    const auto eight = [&](int i) {
+        return _mm256_cvtps_epi32(_mm256_mul_ps(load_eight(x + 8 * i), _mm256_set1_ps(factor)));
+    };
+    // packing works within halves of a register: [0 2 4 6 | 1 3 5 7] in groups of four
+    const Bytes mixed =
+        _mm256_packs_epi16(_mm256_packs_epi32(eight(0), eight(1)), _mm256_packs_epi32(eight(2), eight(3)));
+    return _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// Sums of signed bytes at even and at odd pairs of columns, of each half.
+struct PairSums {
+    int32_t even[2], odd[2];
+};
+inline PairSums sum_pairs(Bytes v) {
+    __m256i pairs       = _mm256_maddubs_epi16(_mm256_set1_epi8(1), v);
+    pairs               = _mm256_add_epi16(pairs, _mm256_shuffle_epi32(pairs, 0x4e));
+    pairs               = _mm256_add_epi16(pairs, _mm256_shuffle_epi32(pairs, 0xb1));
+    const int32_t first = _mm256_extract_epi32(pairs, 0), second = _mm256_extract_epi32(pairs, 4);
+    return {{static_cast<int16_t>(first), static_cast<int16_t>(second)}, {first >> 16, second >> 16}};
+}
+
 // Four activations, for every row of weights.
 inline Bytes spread_bytes(const int8_t * four) {
     int32_t v;
@@ -164,7 +201,7 @@ template <int factor> inline Ints end_sums(Sums sums) { return _mm256_madd_epi16
 
 #endif
 
-inline Sums no_sums() { return _mm256_setzero_si256(); }
+inline Sums no_sums() { return no_bytes(); }
 
 // GCC reorders integer sums into trees that need more registers than there are; a sum that passed here is left alone.
 inline void settle(Sums & v) {
