@@ -1,7 +1,7 @@
 #include "kernel/products.h"
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -64,7 +64,12 @@ void copy_group(const std::vector<float> & from, const WeightMatrix & w, int64_t
     const int64_t first = group * kernel_rows, n_cols = std::min(kernel_rows, w.n_rows - first);
     for (int64_t row = 0; row < n; row++) {
         const float * some = from.data() + row * kernel_rows;
-        std::copy(some, some + n_cols, to.data + to.stride * static_cast<size_t>(row) + first);
+        float *       at   = to.data + to.stride * static_cast<size_t>(row) + first;
+        if (n_cols == kernel_rows) { // of a known length, without a call
+            std::memcpy(at, some, kernel_rows * sizeof(float));
+        } else {
+            std::copy(some, some + n_cols, at);
+        }
     }
 }
 

@@ -118,11 +118,9 @@ struct IQ4_NL {
     static constexpr uint8_t values[] = {1,   24,  45,  63,  79,  93,  106, 118,
                                          129, 141, 153, 166, 181, 197, 217, 241}; // − 128
 
-    static Bytes value_of(int, Bytes codes) { return look_up(values, codes); }
-
     static void decode(const EightRows & rows, TileBlock<IQ4_NL> * to) {
         store_eight(to->d[0], gather_halves(rows, 0));
-        set_nibbles(rows, 2, *to, value_of);
+        set_nibbles(rows, 2, *to, [](int, Bytes codes) { return look_up(values, codes); });
     }
 };
 
@@ -308,7 +306,8 @@ struct IQ4_XS {
             const Ints two   = bits_and(shift_ints_right<16 + 2 * i>(header), all_ints(3));
             const Ints scale = add_ints(bits_or(four, shift_ints_left<4>(two)), all_ints(-32));
             store_eight(to[i].d[0], times(to_floats(scale), d));
-            set_nibbles(rows, 8 + 16 * static_cast<size_t>(i), to[i], IQ4_NL::value_of);
+            set_nibbles(rows, 8 + 16 * static_cast<size_t>(i), to[i],
+                        [](int, Bytes codes) { return look_up(IQ4_NL::values, codes); });
         });
     }
 };
