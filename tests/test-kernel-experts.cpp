@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <random>
 #include <set>
+#include <tuple>
 #include <vector>
 
 // Experts against the dense kernels, which have tests of their own, to the bit; and against the definition, in double precision.
@@ -23,6 +26,26 @@ struct Mixture {
     int64_t   E, F, X, U, n;
     int       n_threads = 2;
 };
+
+std::vector<float> random_values(int64_t n, uint32_t seed) {
+    std::mt19937                    random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float>              values(static_cast<size_t>(n));
+    std::generate(values.begin(), values.end(), [&] { return normal(random); });
+    return values;
+}
+
+// Random weights of a type. They take longer to make than anything else here, so each is made once.
+const std::vector<uint8_t> & random_weights(ggml_type type, int64_t n_cols, int64_t n_rows, uint32_t seed) {
+    static std::map<std::tuple<ggml_type, int64_t, int64_t, uint32_t>, std::vector<uint8_t>> made;
+    std::vector<uint8_t> & weights = made[{type, n_cols, n_rows, seed}];
+    if (weights.empty()) {
+        weights.resize(ggml_row_size(type, n_cols) * static_cast<size_t>(n_rows));
+        ggml_quantize_chunk(type, random_values(n_cols * n_rows, seed).data(), weights.data(), 0, n_rows, n_cols,
+                            nullptr);
+    }
+    return weights;
+}
 
 class Computation {
 public:
@@ -48,10 +71,10 @@ public:
 
     ggml_context * ctx() const { return ctx_.get(); }
 
-    std::vector<float> compute(ggml_tensor * y) const {
+    std::vector<float> compute(ggml_tensor * y, int n_threads) const {
         ggml_cgraph * graph = ggml_new_graph_custom(ctx(), 4096, false);
         ggml_build_forward_expand(graph, y);
-        ggml_graph_compute_with_ctx(ctx(), graph, m_.n_threads);
+        ggml_graph_compute_with_ctx(ctx(), graph, n_threads);
         const auto * data = static_cast<const float *>(y->data);
         return {data, data + ggml_nelements(y)};
     }
@@ -66,17 +89,10 @@ public:
     ggml_tensor *gate, *up, *down, *x, *weights, *chosen;
 
 private:
-    std::vector<float> random_values(int64_t n, uint32_t seed) const {
-        std::mt19937                    random(seed);
-        std::normal_distribution<float> normal;
-        std::vector<float>              values(static_cast<size_t>(n));
-        std::generate(values.begin(), values.end(), [&] { return normal(random); });
-        return values;
-    }
-
     ggml_tensor * stack(ggml_type type, int64_t K, int64_t M, uint32_t seed) const {
-        ggml_tensor * w = ggml_new_tensor_3d(ctx(), type, K, M, m_.X);
-        ggml_quantize_chunk(type, random_values(K * M * m_.X, seed).data(), w->data, 0, M * m_.X, K, nullptr);
+        ggml_tensor *                w     = ggml_new_tensor_3d(ctx(), type, K, M, m_.X);
+        const std::vector<uint8_t> & bytes = random_weights(type, K, M * m_.X, seed);
+        std::memcpy(w->data, bytes.data(), bytes.size());
         return w;
     }
 
@@ -95,7 +111,7 @@ std::vector<float> run_experts(const Computation & c, const Mixture & m) {
     ggml_tensor * route = route_rows(c.ctx(), c.chosen, m.X);
     ggml_tensor * f     = mul_routed_gated(c.ctx(), c.gate, c.up, pack_routed(c.ctx(), c.x, route), route);
     ggml_tensor * y     = mul_routed(c.ctx(), c.down, pack_places(c.ctx(), f, route), route);
-    return c.compute(sum_routed(c.ctx(), y, c.weights, route));
+    return c.compute(sum_routed(c.ctx(), y, c.weights, route), m.n_threads);
 }
 
 // Row by row and expert by expert with the dense kernels.
@@ -108,7 +124,7 @@ std::vector<float> run_dense(const Computation & c, const Mixture & m) {
             const int32_t id = c.id(row, u);
             ggml_tensor * f =
                 mul_packed_gated(c.ctx(), c.matrix(c.gate, id), c.matrix(c.up, id), pack_rows(c.ctx(), x), 1);
-            const auto y = c.compute(mul_packed(c.ctx(), c.matrix(c.down, id), pack_rows(c.ctx(), f), 1));
+            const auto y = c.compute(mul_packed(c.ctx(), c.matrix(c.down, id), pack_rows(c.ctx(), f), 1), 1);
             for (size_t i = 0; i < sum.size(); i++) {
                 sum[i] += c.weight(row, u) * y[i];
             }
