@@ -188,8 +188,7 @@ TEST_CASE("what is not a number stays visible in a packed product") {
 }
 
 TEST_CASE("every instruction set computes the same, to the bit") {
-    const KernelTable *best = kernel_table(), *other = avx2_table();
-    if (best == nullptr || best == other) {
+    if (kernel_tables().size() < 2) {
         MESSAGE("skipped: this processor has one set of kernels or none");
         return;
     }
@@ -227,8 +226,10 @@ TEST_CASE("every instruction set computes the same, to the bit") {
                                           kernel_quad);
             return y;
         };
-        const std::vector<float> y = run(*best);
-        CHECK(y == run(*other));
+        const std::vector<float> y = run(*kernel_table());
+        for (const KernelTable * other : kernel_tables()) {
+            CHECK(y == run(*other));
+        }
         CHECK(std::equal(y.begin() + kernel_rows, y.begin() + 2 * kernel_rows, y.begin() + 2 * kernel_rows));
     }
 }

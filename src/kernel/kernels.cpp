@@ -1,16 +1,40 @@
 #include "kernel/kernels.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 namespace buoy {
 
-const KernelTable * kernel_table() {
+namespace {
+
+std::vector<const KernelTable *> find_tables() {
+    std::vector<const KernelTable *> tables;
+    const auto                       add = [&](bool can_run, const KernelTable * table) {
+        if (can_run && table != nullptr) {
+            tables.push_back(table);
+        }
+    };
 #if defined(__x86_64__)
-    const bool can = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    const bool has_vnni = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") &&
-                          __builtin_cpu_supports("avx512bw") && vnni_table() != nullptr;
-    return !can ? nullptr : has_vnni ? vnni_table() : avx2_table();
-#else
-    return nullptr;
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    add(avx512 && __builtin_cpu_supports("avx512vnni"), vnni_table());
+    add(avx2, avx2_table());
+#elif defined(__aarch64__) && defined(__linux__)
+    add((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0, neon_table());
+#elif defined(__aarch64__) && defined(__APPLE__)
+    add(true, neon_table());
 #endif
+    return tables;
 }
+
+} // namespace
+
+const std::vector<const KernelTable *> & kernel_tables() {
+    static const std::vector<const KernelTable *> tables = find_tables();
+    return tables;
+}
+
+const KernelTable * kernel_table() { return kernel_tables().empty() ? nullptr : kernel_tables().front(); }
 
 } // namespace buoy

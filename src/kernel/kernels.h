@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 // The inner loops of our own CPU operations, as one table per instruction set. Whoever calls them (matmul, attention, summary)
 // divides the work and knows ggml; these know numbers in memory only.
@@ -110,11 +111,22 @@ struct KernelTable {
     WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4;
 };
 
-// Null where this processor or this build has none.
+// Those whose instructions this processor has, the best first.
+const std::vector<const KernelTable *> & kernel_tables();
+
+// The best of them, or null.
 const KernelTable * kernel_table();
 
-// Null where this build is for another kind of processor. Whether the one that runs has the instructions is for the caller to ask.
+// Whether somebody has measured them on this kind of processor. Where nobody has, ggml's are the default.
+#if defined(__x86_64__)
+constexpr bool kernels_are_measured = true;
+#else
+constexpr bool kernels_are_measured = false;
+#endif
+
+// Null where this build is for another kind of processor. Whether the one that runs has the instructions is not asked.
 const KernelTable * avx2_table();
 const KernelTable * vnni_table(); // the same with AVX-512's dot products of bytes, in registers of 256 bits
+const KernelTable * neon_table(); // 64-bit ARM with dot products of bytes
 
 } // namespace buoy

@@ -52,7 +52,8 @@ LoadedModel::LoadedModel(const GgufFile & file, const ModelRecipe & recipe, cons
         info_.n_bytes += tensor.size;
     }
 
-    use_kernels_ = params.use_kernels && placement_.cpu_only() && kernel_table() != nullptr;
+    use_kernels_ = params.use_kernels && placement_.cpu_only() && kernel_table() != nullptr &&
+                   (kernels_are_measured || !params.use_repack);
     // one token at a time is bound by reading the weights, which ggml's repacked layouts are best at
     use_packed_ = use_kernels_ && info_.traits.is_diffusion() && params.unpack != Unpack::f16;
 

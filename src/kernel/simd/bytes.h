@@ -4,4 +4,6 @@
 
 #if defined(__AVX2__)
 #include "kernel/simd/sets/bytes-x86.h"
+#elif defined(__aarch64__)
+#include "kernel/simd/sets/bytes-neon.h"
 #endif

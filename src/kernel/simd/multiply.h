@@ -30,15 +30,15 @@ template <int n_parts, int part> inline Eight sum_of(const PackedBlock & x, int 
 template <int rows, int tiles, int part, class Block>
 inline void multiply_part(const Block * const * w, const PackedBlock & x, Eight (*y)[rows]) {
     constexpr Coding coding = Block::coding;
-    constexpr int    n = 8 / coding.n_scales, offset = coding.offset - (Block::split ? 4 : 0);
+    constexpr int    n      = 8 / coding.n_scales;
     Sums             sums[tiles][rows], low[tiles][rows];
     for (int r = 0; r < rows; r++) {
         const Ints start = start_of<coding.n_scales, part>(x, r);
         for (int t = 0; t < tiles; t++) {
             sums[t][r] = no_sums();
             low[t][r]  = no_sums();
-            if constexpr (coding.offset != no_offset) {
-                sums[t][r] = begin_sums<offset>(start);
+            if constexpr (Block::offset != no_offset) {
+                sums[t][r] = begin_sums<Block::offset>(start);
             }
         }
     }

@@ -24,4 +24,6 @@ template <class T, int64_t size> struct Padded {
 #include "kernel/simd/sets/avx512.h"
 #elif defined(__AVX2__)
 #include "kernel/simd/sets/avx2.h"
+#elif defined(__aarch64__)
+#include "kernel/simd/sets/neon.h"
 #endif

@@ -2,7 +2,7 @@
 
 #include "kernel/kernels.h"
 
-#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#if (defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)) || defined(__ARM_FEATURE_DOTPROD)
 
 #include "kernel/simd/attention.h"
 #include "kernel/simd/formats.h"

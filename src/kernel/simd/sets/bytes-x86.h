@@ -153,6 +153,8 @@ inline Bytes spread_bytes(const int8_t * four) {
 }
 
 // Sums of unsigned codes times signed activations, one for each row of weights.
+constexpr bool codes_are_signed = false;
+
 #if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
 
 constexpr bool sums_are_wide = true; // the codes may have eight bits
