@@ -1,12 +1,21 @@
 #include "kernel/kernels.h"
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
 namespace buoy {
 
 namespace {
+
+#if defined(__x86_64__)
+bool has_avx_vnni() { // older compilers don't know its name
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+}
+#endif
 
 std::vector<const KernelTable *> find_tables() {
     std::vector<const KernelTable *> tables;
@@ -19,6 +28,7 @@ std::vector<const KernelTable *> find_tables() {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     add(avx512 && __builtin_cpu_supports("avx512vnni"), vnni_table());
+    add(avx2 && has_avx_vnni(), avxvnni_table());
     add(avx2, avx2_table());
 #elif defined(__aarch64__) && defined(__linux__)
     add((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0, neon_table());

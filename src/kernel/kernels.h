@@ -126,7 +126,8 @@ constexpr bool kernels_are_measured = false;
 
 // Null where this build is for another kind of processor. Whether the one that runs has the instructions is not asked.
 const KernelTable * avx2_table();
-const KernelTable * vnni_table(); // the same with AVX-512's dot products of bytes, in registers of 256 bits
-const KernelTable * neon_table(); // 64-bit ARM with dot products of bytes
+const KernelTable * avxvnni_table(); // the same with dot products of bytes
+const KernelTable * vnni_table();    // with those of AVX-512, and its long registers for floats
+const KernelTable * neon_table();    // 64-bit ARM with dot products of bytes
 
 } // namespace buoy
