@@ -47,6 +47,8 @@ struct WeightKernel {
                      size_t y_stride, int64_t n);
     void (*multiply_two)(const WeightTile & a, const WeightTile & b, const PackedBlock * x, int64_t n_blocks,
                          bool start, float * ya, float * yb, size_t y_stride, int64_t n); // the same with two tiles
+    // all columns of a span with the first row of x: y[i], i < kernel_rows
+    void (*multiply_one)(const WeightSpan & span, const PackedBlock * x, float * y);
 };
 
 enum class KeyType { f32, f16, q8_0 };

@@ -38,8 +38,14 @@ void multiply(std::span<const Operand> operands, const PackedRows & x) {
     const WeightKernel & kernel   = *operands[0].w->kernel;
     const int64_t        n_blocks = operands[0].w->n_cols / kernel_block;
     const int64_t        distance = operands.size() == 2 && operands[0].w == operands[1].w ? 2 : 1;
-    WeightTile           tiles[2];
-    const size_t         stride = operands[0].to.stride;
+    if (x.n == 1) {
+        for (const Operand & o : operands) {
+            kernel.multiply_one(span_of(*o.w, o.group, 0, n_blocks, distance), x.quad(0), o.to.data);
+        }
+        return;
+    }
+    WeightTile   tiles[2];
+    const size_t stride = operands[0].to.stride;
     for (int64_t at = 0; at < n_blocks; at += kernel.block_limit) {
         const int64_t count = std::min(kernel.block_limit, n_blocks - at);
         for (size_t i = 0; i < operands.size(); i++) {

@@ -312,25 +312,34 @@ struct IQ4_XS {
     }
 };
 
-template <class Format> void unpack(const WeightSpan & span, WeightTile & tile) {
+// Decodes a span from left to right: target(i) says where blocks from the i-th on go, done(i) is told when they are there.
+// Meanwhile what is needed next comes closer.
+template <class Format, class Target, class Done>
+inline void decode_span(const WeightSpan & span, const Target & target, const Done & done) {
     EightRows rows;
     for (int64_t r = 0; r < kernel_rows; r++) { // rows that are not there repeat the last, and are never stored
         const int64_t at = r < span.n_rows ? r : span.n_rows - 1;
         rows.at[r]       = span.rows + static_cast<size_t>(at) * span.row_size +
                      static_cast<size_t>(span.block_first / Format::n_blocks * Format::size);
     }
-    auto *          to   = reinterpret_cast<TileBlock<Format> *>(tile.bytes);
     const uint8_t * next = span.next;
-    for (int64_t i = 0; i < span.block_count; i += Format::n_blocks, to += Format::n_blocks) {
-        Format::decode(rows, to);
+    for (int64_t i = 0; i < span.block_count; i += Format::n_blocks) {
+        Format::decode(rows, target(i));
         for (const uint8_t *& row : rows.at) {
             row += Format::size;
         }
-        const auto done = static_cast<size_t>(i + Format::n_blocks), all = static_cast<size_t>(span.block_count);
-        for (const uint8_t * stop = span.next + span.next_size * done / all; next < stop; next += 64) {
+        const auto so_far = static_cast<size_t>(i + Format::n_blocks), all = static_cast<size_t>(span.block_count);
+        for (const uint8_t * stop = span.next + span.next_size * so_far / all; next < stop; next += 64) {
             __builtin_prefetch(next, 0, 2); // into the second cache: the first one has too few misses under way
         }
+        done(i);
     }
+}
+
+template <class Format> void unpack(const WeightSpan & span, WeightTile & tile) {
+    auto * to = reinterpret_cast<TileBlock<Format> *>(tile.bytes);
+    decode_span<Format>(
+        span, [&](int64_t i) { return to + i; }, [](int64_t) {});
 }
 
 } // namespace

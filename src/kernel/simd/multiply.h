@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/simd/tiles.h"
+#include "kernel/simd/formats.h"
 
 namespace buoy {
 
@@ -136,6 +136,22 @@ void multiply_two(const WeightTile & a, const WeightTile & b, const PackedBlock 
     const WeightTile * tiles[] = {&a, &b};
     float *            to[]    = {ya, yb};
     multiply_tiles<Block, 2>(tiles, x, n_blocks, start, to, y_stride, n);
+}
+
+// One row of activations alone: it is multiplied with what was just decoded, and no tile is made.
+template <class Format> void multiply_one(const WeightSpan & span, const PackedBlock * x, float * y) {
+    using Block = TileBlock<Format>;
+    Block blocks[Format::n_blocks];
+    Eight sums[1][1] = {{no_floats()}};
+    decode_span<Format>(
+        span, [&](int64_t) { return blocks; },
+        [&](int64_t at) {
+            for (int64_t i = 0; i < Format::n_blocks; i++) {
+                const Block * w[] = {blocks + i};
+                multiply_block<1, 1>(w, x[at + i], sums);
+            }
+        });
+    store_eight(y, sums[0][0]);
 }
 
 } // namespace

@@ -5,7 +5,6 @@
 #if (defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)) || defined(__ARM_FEATURE_DOTPROD)
 
 #include "kernel/simd/attention.h"
-#include "kernel/simd/formats.h"
 #include "kernel/simd/multiply.h"
 #include "kernel/simd/pack.h"
 #include "kernel/simd/summary.h"
@@ -17,8 +16,8 @@ namespace {
 template <class Format> constexpr WeightKernel weight_kernel() {
     using Block           = TileBlock<Format>;
     constexpr int64_t fit = static_cast<int64_t>(sizeof(WeightTile) / sizeof(Block));
-    return {fit < tile_blocks_max ? fit / 8 * 8 : tile_blocks_max, unpack<Format>, multiply<Block>,
-            multiply_two<Block>};
+    return {fit < tile_blocks_max ? fit / 8 * 8 : tile_blocks_max, unpack<Format>, multiply<Block>, multiply_two<Block>,
+            multiply_one<Format>};
 }
 
 constexpr KernelTable table = {
