@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# run.sh BUILD GENERATOR [-Dname=value…]: builds the kernels and their tests for aarch64 in the directory BUILD, and runs the tests
-# on processors that QEMU emulates.
+# run.sh PRODUCTS BUILD GENERATOR [-Dname=value…]: builds the kernels and their tests for aarch64 in the directory BUILD, and runs the
+# tests on processors that QEMU emulates. PRODUCTS is products.cpp for this machine, which has to print the same.
 set -euo pipefail
 
-build="$1"
-generator="$2"
-shift 2
+products="$1"
+build="$2"
+generator="$3"
+shift 3
 source="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
 skip() { echo "skipped: $*"; exit 77; }
@@ -25,5 +26,9 @@ found_none() { grep -q 'no kernels for this processor' "$build/log"; }
 
 run neoverse-n1 # it has dot products of bytes
 ! found_none || { echo "the kernels were not used"; exit 1; }
+if "$products" >"$build/here.txt"; then
+    "$qemu" -cpu neoverse-n1 "$build/products" >"$build/there.txt"
+    cmp "$build/here.txt" "$build/there.txt" # to the bit
+fi
 run cortex-a72 # it has none
 found_none || { echo "kernels were used that this processor can't run"; exit 1; }
