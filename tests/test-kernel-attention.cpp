@@ -1,4 +1,5 @@
 #include "kernel/attention.h"
+#include "kernel/kernels.h"
 
 #include <doctest/doctest.h>
 #include <ggml-cpp.h>
@@ -49,13 +50,13 @@ ggml_tensor * as_type(ggml_context * ctx, ggml_type type, const Setting & s, std
     return t;
 }
 
-// Every third key is hidden, the later of the first half of the queries see only their own part, and one sees a single key.
+// Every third key is hidden, every fifth wanted less, odd queries see nothing behind themselves, and one sees a single key.
 std::vector<float> make_mask(const Setting & s) {
     std::vector<float> mask(static_cast<size_t>(s.Tq * s.K), 0.0f);
     for (int64_t t = 0; t < s.Tq; t++) {
         for (int64_t j = 0; j < s.K; j++) {
             const bool hidden = t == s.Tq / 2 ? j != s.K / 2 : j % 3 == 2 || (t % 2 == 1 && j > t + 1);
-            mask[static_cast<size_t>(t * s.K + j)] = hidden ? -INFINITY : 0.0f;
+            mask[static_cast<size_t>(t * s.K + j)] = hidden ? -INFINITY : j % 5 == 4 ? -0.75f : 0.0f;
         }
     }
     return mask;
@@ -266,6 +267,116 @@ TEST_CASE("the weights of an attention, whole and as means, of all or of some qu
             CHECK(worst(s, one, all, shape) < 5e-6);
             CHECK(worst(s, run_weights(s, 1, &some, shape), some, shape) < 5e-6);
             CHECK(run_weights(s, 3, nullptr, shape).mixed == one.mixed);
+        }
+    }
+}
+
+namespace {
+
+// Keys or values of one head as a type keeps them, with something else between one position and the next.
+struct StoredRows {
+    std::vector<uint8_t> bytes;
+    std::vector<float>   values; // [K, D]
+    KeyRows              rows;
+
+    StoredRows(ggml_type type, int64_t D, int64_t K, uint32_t seed) : values(random_values(K * D, seed)) {
+        const size_t size = ggml_row_size(type, D), stride = size + 48;
+        bytes.assign(stride * static_cast<size_t>(K), 0xff);
+        for (int64_t i = 0; i < K; i++) {
+            uint8_t * row = bytes.data() + stride * static_cast<size_t>(i);
+            float *   of  = values.data() + i * D;
+            if (type == GGML_TYPE_F32) {
+                std::copy(of, of + D, reinterpret_cast<float *>(row));
+            } else {
+                ggml_quantize_chunk(type, of, row, 0, 1, D, nullptr);
+                ggml_get_type_traits(type)->to_float(row, of, D);
+            }
+        }
+        rows = {bytes.data(), stride,
+                type == GGML_TYPE_F32   ? KeyType::f32
+                : type == GGML_TYPE_F16 ? KeyType::f16
+                                        : KeyType::q8_0};
+    }
+};
+
+// One head's attention, by every instruction set that this processor has.
+void check_tables(int64_t D, int64_t n_rows, int64_t K, int64_t rows_together, ggml_type type_k, ggml_type type_v,
+                  bool masked) {
+    const Setting         s = {D, n_rows, K, 1, 1, 1, type_k, type_v, masked};
+    const StoredRows      k(type_k, D, K, 1), v(type_v, D, K, 2);
+    Attention             a = {k.values, v.values, random_values(D * n_rows, 3), {}, {}};
+    std::vector<uint16_t> mask;
+    if (masked) {
+        a.mask = make_mask(s);
+        mask.resize(a.mask.size());
+        ggml_fp32_to_fp16_row(a.mask.data(), mask.data(), n_rows * K);
+    }
+    for (const KernelTable * table : kernel_tables()) {
+        std::vector<float> weights(static_cast<size_t>(n_rows * K), 1.0f);
+        a.mixed.assign(a.q.size(), 0.0f);
+        AttentionWork work;
+        work.n_rows        = n_rows;
+        work.n_keys        = K;
+        work.head_dim      = D;
+        work.rows_together = rows_together;
+        work.k             = k.rows;
+        work.v             = v.rows;
+        work.scale         = scale_of(s);
+        for (int64_t r = 0; r < n_rows; r++) {
+            work.q[r]    = a.q.data() + r * D;
+            work.out[r]  = a.mixed.data() + r * D;
+            work.mask[r] = masked ? mask.data() + r * K : nullptr;
+        }
+        std::vector<AttentionState> state(1);
+        table->attend(&work, state.data(), 1);
+        CHECK(nmse(s, a) < 1e-11); // float arithmetic
+
+        for (int64_t r = 0; r < n_rows; r++) {
+            work.out[r] = weights.data() + r * K;
+        }
+        std::vector<float> room(static_cast<size_t>((n_rows + 15) / 16 * 16 * ((K + 63) / 64 * 64)), NAN);
+        table->weigh(work, 2.0f, state[0], room.data());
+        double most = 0.0;
+        for (int64_t r = 0; r < n_rows; r++) {
+            const std::vector<double> want = ::weights(s, a, 0, 0, r);
+            for (int64_t j = 0; j < K; j++) {
+                const auto have = static_cast<double>(weights[static_cast<size_t>(r * K + j)]);
+                most            = std::max(most, std::abs(1.0 + 2.0 * want[static_cast<size_t>(j)] - have));
+            }
+        }
+        CHECK(most < 1e-5);
+    }
+}
+
+} // namespace
+
+TEST_CASE("every instruction set attends alike, whatever the number of rows, keys and columns") {
+    if (kernel_tables().empty()) {
+        MESSAGE("skipped: no kernels for this processor");
+        return;
+    }
+    const ggml_type types[] = {GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0};
+    std::mt19937    random(7);
+    const auto      one_of = [&](int64_t first, int64_t last) {
+        return first + static_cast<int64_t>(random()) % (last - first + 1);
+    };
+    for (const int64_t D : {8, 40, 64, 80, 128, 256}) {
+        const int64_t fit     = std::min(attention_rows_max, attention_floats / ((D + 15) / 16 * 16));
+        const int64_t n_types = D % 32 == 0 ? 3 : 2;
+        for (int i = 0; i < 16; i++) {
+            const int64_t   n_rows = i < 4 ? 1 << i : one_of(1, fit), K = i % 4 == 0 ? one_of(1, 70) : one_of(1, 300);
+            const ggml_type type_k = types[one_of(0, n_types - 1)], type_v = types[one_of(0, n_types - 1)];
+            int64_t         together = int64_t(1) << one_of(0, 4);
+            while (together * 16 < n_rows) {
+                together *= 2;
+            }
+            const bool masked = i % 3 == 1;
+            CAPTURE(D);
+            CAPTURE(n_rows);
+            CAPTURE(K);
+            CAPTURE(together);
+            CAPTURE(masked);
+            check_tables(D, n_rows, K, together, type_k, type_v, masked);
         }
     }
 }

@@ -67,7 +67,8 @@ constexpr int64_t attention_floats =
 
 // Some queries of heads that share their keys and values. n_rows · head_dim rounded up to 16 is at most attention_floats.
 struct AttentionWork {
-    int64_t       n_rows, n_keys, head_dim;
+    int64_t n_rows, n_keys, head_dim;
+    int64_t rows_together; // 1, 2, 4, 8 or 16, and at least n_rows / 16: on it alone depends how a score is summed
     const float * q[attention_rows_max];
     float *       out[attention_rows_max];
     const uint16_t *
@@ -76,15 +77,10 @@ struct AttentionWork {
     float   scale;
 };
 
-// What a row knows of the keys so far: the largest score, and Σ exp(score − largest).
-struct RunningSum {
-    float largest, sum;
-};
-
-// Room for one AttentionWork.
+// Room for one AttentionWork, rows that fill up a vector included.
 struct alignas(64) AttentionState {
-    float      queries[attention_floats], mixed[attention_floats];
-    RunningSum sums[attention_rows_max];
+    float queries[2 * attention_floats], mixed[2 * attention_floats];
+    float largest[16 * 16], sums[16 * 16]; // of the scores so far, and Σ exp(score − largest)
 };
 
 // A row of logits: the two largest (of equals the first), their probabilities, and the entropy in nats.
@@ -103,7 +99,7 @@ struct KernelTable {
     void (*attend)(const AttentionWork * works, AttentionState * states, int64_t n); // of the same n_keys and head_dim
 
     // out[r] += factor · the weights of row r over the n_keys, instead of the values mixed by them; several rows may share their
-    // out. room: n_rows · n_keys floats and up to 63 more for each row
+    // out. room: n_rows rounded up to 16 times n_keys rounded up to 64 floats
     void (*weigh)(const AttentionWork & work, float factor, AttentionState & state, float * room);
 
     void (*exponentials)(const float * x, float * to, int64_t n, float factor,

@@ -4,7 +4,8 @@
 #include <cstring>
 
 // The vector of floats that this translation unit's instruction set has, and what the loops do with it. A set defines Floats,
-// how many floats one holds (lanes), and how many of them hold sums in a product of matrices (sum_rows · 2).
+// how many floats one holds (lanes), and the rows and vectors of columns whose sums attention keeps in registers (mix_rows,
+// mix_vectors).
 
 namespace buoy {
 

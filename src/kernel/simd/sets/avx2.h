@@ -7,7 +7,7 @@ namespace buoy {
 namespace {
 
 constexpr int64_t lanes    = 8;
-constexpr int     sum_rows = 6; // 16 registers
+constexpr int64_t mix_rows = 4, mix_vectors = 2; // 8 of 16 registers hold sums
 
 struct Floats {
     __m256 v;
@@ -71,16 +71,38 @@ inline bool any_above(Floats x, Floats limit) {
     return _mm256_movemask_ps(_mm256_cmp_ps(x.v, limit.v, _CMP_GT_OQ)) != 0;
 }
 
+// The n floats at p, as often as they fit.
+template <int64_t n> inline Floats repeat(const float * p) {
+    if constexpr (n == 1) {
+        return broadcast(*p);
+    } else if constexpr (n == 2) {
+        double two;
+        std::memcpy(&two, p, sizeof(two));
+        return {_mm256_castpd_ps(_mm256_set1_pd(two))};
+    } else if constexpr (n == 4) {
+        return {_mm256_broadcast_ps(reinterpret_cast<const __m128 *>(p))};
+    } else {
+        return load_floats(p);
+    }
+}
+
+// a0 + a1, a2 + a3, … of a, then of b
+inline Floats pair_sums(Floats a, Floats b) {
+    const __m256d sums = _mm256_castps_pd(_mm256_hadd_ps(a.v, b.v)); // half by half
+    return {_mm256_castpd_ps(_mm256_permute4x64_pd(sums, 0xd8))};
+}
+
+// Lane i + n becomes lane i, round and round.
+template <int n> inline Floats rotate(Floats x) {
+    const __m256i from = _mm256_setr_epi32(n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7); // modulo 8
+    return {_mm256_permutevar8x32_ps(x.v, from)};
+}
+
 inline float first_lane(Floats x) { return _mm256_cvtss_f32(x.v); }
 inline float lane_sum(Floats x) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(x.v), _mm256_extractf128_ps(x.v, 1));
     s        = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-inline float lane_max(Floats x) {
-    __m128 m = _mm_max_ps(_mm256_castps256_ps128(x.v), _mm256_extractf128_ps(x.v, 1));
-    m        = _mm_max_ps(m, _mm_movehl_ps(m, m));
-    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
 // Lane j of row i becomes lane i of row j.

@@ -7,7 +7,7 @@ namespace buoy {
 namespace {
 
 constexpr int64_t lanes    = 16;
-constexpr int     sum_rows = 12; // 32 registers
+constexpr int64_t mix_rows = 4, mix_vectors = 4; // 16 of 32 registers hold sums
 
 struct Floats {
     __m512 v;
@@ -67,9 +67,38 @@ inline Floats zero_below(Floats x, Floats y, Floats limit) {
 }
 inline bool any_above(Floats x, Floats limit) { return _mm512_cmp_ps_mask(x.v, limit.v, _CMP_GT_OQ) != 0; }
 
+// The n floats at p, as often as they fit.
+template <int64_t n> inline Floats repeat(const float * p) {
+    if constexpr (n == 1) {
+        return broadcast(*p);
+    } else if constexpr (n == 2) {
+        double two;
+        std::memcpy(&two, p, sizeof(two));
+        return {_mm512_castpd_ps(_mm512_set1_pd(two))};
+    } else if constexpr (n == 4) {
+        return {_mm512_broadcast_f32x4(_mm_loadu_ps(p))};
+    } else if constexpr (n == 8) {
+        return {_mm512_castpd_ps(_mm512_broadcast_f64x4(_mm256_castps_pd(_mm256_loadu_ps(p))))};
+    } else {
+        return load_floats(p);
+    }
+}
+
+// a0 + a1, a2 + a3, … of a, then of b
+inline Floats pair_sums(Floats a, Floats b) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd  = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return {_mm512_add_ps(_mm512_permutex2var_ps(a.v, even, b.v), _mm512_permutex2var_ps(a.v, odd, b.v))};
+}
+
+// Lane i + n becomes lane i, round and round.
+template <int n> inline Floats rotate(Floats x) {
+    const __m512i bits = _mm512_castps_si512(x.v);
+    return {_mm512_castsi512_ps(_mm512_alignr_epi32(bits, bits, n))};
+}
+
 inline float first_lane(Floats x) { return _mm512_cvtss_f32(x.v); }
 inline float lane_sum(Floats x) { return _mm512_reduce_add_ps(x.v); }
-inline float lane_max(Floats x) { return _mm512_reduce_max_ps(x.v); }
 
 // Lane j of row i becomes lane i of row j.
 inline void transpose(Floats (&rows)[lanes]) {

@@ -7,7 +7,7 @@ namespace buoy {
 namespace {
 
 constexpr int64_t lanes    = 8;
-constexpr int     sum_rows = 6; // 32 registers of four lanes
+constexpr int64_t mix_rows = 4, mix_vectors = 2; // 16 of 32 registers of four lanes hold sums
 
 struct Floats {
     float32x4_t low, high;
@@ -83,13 +83,38 @@ inline bool any_above(Floats x, Floats limit) {
     return vmaxvq_u32(vorrq_u32(vcgtq_f32(x.low, limit.low), vcgtq_f32(x.high, limit.high))) != 0;
 }
 
+// The n floats at p, as often as they fit.
+template <int64_t n> inline Floats repeat(const float * p) {
+    if constexpr (n == 1) {
+        return broadcast(*p);
+    } else if constexpr (n == 2) {
+        const float32x2_t two = vld1_f32(p);
+        return {vcombine_f32(two, two), vcombine_f32(two, two)};
+    } else if constexpr (n == 4) {
+        return {vld1q_f32(p), vld1q_f32(p)};
+    } else {
+        return load_floats(p);
+    }
+}
+
+// a0 + a1, a2 + a3, … of a, then of b
+inline Floats pair_sums(Floats a, Floats b) { return {vpaddq_f32(a.low, a.high), vpaddq_f32(b.low, b.high)}; }
+
+// Lane i + n becomes lane i, round and round.
+template <int n> inline Floats rotate(Floats x) {
+    if constexpr (n == 4) {
+        return {x.high, x.low};
+    } else {
+        return {vextq_f32(x.low, x.high, n), vextq_f32(x.high, x.low, n)};
+    }
+}
+
 inline float first_lane(Floats x) { return vgetq_lane_f32(x.low, 0); }
 inline float lane_sum(Floats x) {
     const float32x4_t four = vaddq_f32(x.low, x.high);
     const float32x2_t two  = vadd_f32(vget_low_f32(four), vget_high_f32(four));
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
-inline float lane_max(Floats x) { return vmaxvq_f32(vmaxq_f32(x.low, x.high)); }
 
 // Lane j of row i becomes lane i of row j.
 inline void transpose4(float32x4_t & a, float32x4_t & b, float32x4_t & c, float32x4_t & d) {
