@@ -22,7 +22,7 @@ function(buoy_kernels)
     foreach(set avx2 avxvnni vnni neon)
         add_library(buoy-kernel-${set} OBJECT "${BUOY_KERNELS_DIR}/kernel/simd/table.cpp")
         target_include_directories(buoy-kernel-${set} PRIVATE "${BUOY_KERNELS_DIR}")
-        target_compile_definitions(buoy-kernel-${set} PRIVATE BUOY_KERNEL_TABLE=${set}_table)
+        target_compile_definitions(buoy-kernel-${set} PRIVATE BUOY_KERNEL_TABLE=${set}_table BUOY_KERNEL_SET=${set})
         buoy_own_code(buoy-kernel-${set})
         target_compile_options(buoy-kernel-${set} PRIVATE ${${set}} -ffp-contract=off) # the same numbers from all of them
         if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

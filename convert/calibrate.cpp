@@ -52,13 +52,13 @@ std::vector<MaskedChunk> read_answers(const CalibrateParams & params, const Voca
     return chunks;
 }
 
-Run prepare(const CalibrateParams & params, bool use_kernels) {
+Run prepare(const CalibrateParams & params, Kernels kernels) {
     if (params.n_chunk < 2) {
         fail("a chunk of ", params.n_chunk, " tokens, expected 2 or more");
     }
     ModelParams model;
     model.n_gpu_layers = 0;
-    model.use_kernels  = use_kernels;
+    model.kernels      = kernels;
     model.log          = params.log;
     ContextParams context;
     context.n_ctx     = params.n_chunk;
@@ -104,7 +104,7 @@ void advance(const CalibrateParams & params, size_t done, size_t total) {
 } // namespace
 
 ImatrixReport make_imatrix(const CalibrateParams & params) {
-    const Run        run = prepare(params, false); // every product by ggml, as llama.cpp's imatrix sees them
+    const Run        run = prepare(params, Kernels::ggml); // every product by ggml, as llama.cpp's imatrix sees them
     ImatrixCollector collector;
     Observer         observer;
     observer.products = [&](const ProductEvent & event) { collector.add(event); };
@@ -129,7 +129,7 @@ ImatrixReport make_imatrix(const CalibrateParams & params) {
 }
 
 LossReport measure_loss(const CalibrateParams & params) {
-    const Run         run    = prepare(params, true);
+    const Run         run    = prepare(params, Kernels::automatic);
     const ModelInfo & info   = run.context->info();
     double            sum    = 0;
     double            square = 0;

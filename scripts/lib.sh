@@ -166,15 +166,13 @@ build() {
     cmake --build --preset "$preset" --parallel "$(cores)" "$@"
 }
 
-# bench_with THEIRS: what a comparison with the pinned llama.cpp's program THEIRS needs, from the build in $dir: sets bench, theirs,
-# work (removed at the end) and models.
+# bench_with [THEIRS]: what a measurement, or a comparison with the pinned llama.cpp's program THEIRS, needs from the build in $dir:
+# sets bench, theirs, work (removed at the end) and models.
 bench_with() {
     bench="$dir/bin/llama-diffusion-bench"
-    theirs="$dir/upstream/$1"
-    local program
-    for program in "$bench" "$theirs"; do
-        [ -x "$program" ] || die "$program is not there"
-    done
+    theirs="$dir/upstream/${1:-}"
+    [ -x "$bench" ] || die "$bench is not there"
+    [ $# = 0 ] || [ -x "$theirs" ] || die "$theirs is not there"
     work="$(mktemp -d)"
     trap 'rm -rf "$work"' EXIT
     models="${XDG_CACHE_HOME:-$HOME/.cache}/buoy/bench"

@@ -29,9 +29,9 @@ std::unique_ptr<Context> plain_engine(const RandomModel & model, const ContextPa
     static std::map<std::string, std::string> made;
     std::string &                             path = made[model.arch + model.type];
     TestModel                                 where;
-    where.path        = path.empty() ? path = random_gguf(model) : path;
-    where.use_kernels = false;
-    where.use_repack  = false;
+    where.path       = path.empty() ? path = random_gguf(model) : path;
+    where.kernels    = Kernels::ggml;
+    where.use_repack = false;
     return load_context(where, params);
 }
 

@@ -35,8 +35,8 @@ Pair load_pair(const RandomModel & model, const ContextParams & params) {
     where.path = random_gguf(model);
     // activations rounded to 8 bits amplify the order of sums, so quantised weights need the same kernels on both sides: not ours
     // (test-kernel-engine.cpp has them), and not those of repacked layouts, which a tied head has only here
-    where.use_kernels = model.type == "f32";
-    where.use_repack  = model.type == "f32";
+    where.kernels    = model.type == "f32" ? Kernels::automatic : Kernels::ggml;
+    where.use_repack = model.type == "f32";
     return {load_context(where, params), load_llama_context(where, params)};
 }
 

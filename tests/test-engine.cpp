@@ -329,6 +329,7 @@ TEST_CASE("weights by mmap and by copy, as they are and repacked, give the same"
         model.type        = type;
         TestModel where;
         where.path          = random_gguf(model);
+        where.kernels       = Kernels::ggml;
         const auto request  = whole_request(random_tokens(20, 256));
         const auto expected = load_context(where, exact_params())->forward(request).logits;
         where.use_mmap      = false;
@@ -402,7 +403,7 @@ TEST_CASE("unpacked weights compute what the quantised ones mean") {
             CHECK(load_context(where, exact_params())->forward(request).logits == expected);
             CHECK(notice.empty());
         }
-        where.use_kernels    = false;
+        where.kernels        = Kernels::ggml;
         const auto automatic = load_context(where, exact_params())->forward(request).logits;
         where.unpack         = Unpack::f16;
         CHECK(automatic == load_context(where, exact_params())->forward(request).logits);

@@ -28,11 +28,10 @@ RandomModel model_of(const std::string & arch, const std::string & type, int32_t
     return model;
 }
 
-std::unique_ptr<Context> load(const std::string & path, bool use_kernels, const ContextParams & params) {
+std::unique_ptr<Context> load(const std::string & path, Kernels kernels, const ContextParams & params) {
     TestModel where;
-    where.path        = path;
-    where.use_kernels = use_kernels;
-    where.use_repack  = !use_kernels; // or ggml's layout for matrix units comes first
+    where.path    = path;
+    where.kernels = kernels;
     return load_context(where, params);
 }
 
@@ -79,11 +78,9 @@ TEST_CASE("quantised products lose no more than ggml's") {
         model.n_used      = model.n_expert; // or rounding decides which are used
         TestModel where;
         where.path        = random_gguf(model);
-        where.use_repack  = false; // or ggml's layout for matrix units comes first
-        const auto ours   = load_context(where, exact_params());
-        where.use_kernels = false;
-        where.use_repack  = true;
-        const auto theirs = load_context(where, exact_params());
+        const auto ours   = load(where.path, Kernels::ours, exact_params());
+        const auto any    = load(where.path, Kernels::automatic, exact_params());
+        const auto theirs = load(where.path, Kernels::ggml, exact_params());
         where.unpack      = Unpack::f16;
         const auto exact  = load_context(where, exact_params());
         for (const size_t n : {1u, 2u, 5u, 48u}) {
@@ -93,8 +90,57 @@ TEST_CASE("quantised products lose no more than ggml's") {
             const auto lost    = nmse(theirs->forward(request).logits, wanted);
             CHECK(lost < 1e-3);
             CHECK(nmse(ours->forward(request).logits, wanted) <= 1.5 * lost); // noise of the same size
+            CHECK(nmse(any->forward(request).logits, wanted) <= 1.5 * lost);
         }
     }
+}
+
+TEST_CASE("one token at a time: no more is lost, whoever multiplies") {
+    for (const char * type : {"q4_0", "q5_1", "q4_K", "q5_K"}) { // with and without a repacked layout of ggml's
+        CAPTURE(std::string(type));
+        TestModel where;
+        where.path        = random_gguf(model_of("qwen3", type));
+        const auto theirs = load(where.path, Kernels::ggml, exact_params());
+        where.unpack      = Unpack::f16;
+        const auto exact  = load_context(where, exact_params());
+        for (const Kernels kernels : {Kernels::automatic, Kernels::ours}) {
+            const auto context = load(where.path, kernels, exact_params());
+            for (const size_t n : {1u, 2u, 30u}) {
+                CAPTURE(n);
+                const auto request = whole_request(random_tokens(n, 256));
+                const auto wanted  = exact->forward(request).logits;
+                const auto lost    = nmse(theirs->forward(request).logits, wanted);
+                CHECK(nmse(context->forward(request).logits, wanted) <= 1.5 * lost);
+            }
+        }
+    }
+}
+
+TEST_CASE("what multiplies each type of weights is logged") {
+    if (!has_kernels()) {
+        return;
+    }
+    RandomModel model = model_of("llada-moe", "q4_0");
+    TestModel   where;
+    where.path              = random_gguf(model);
+    const std::string set   = kernel_set_name(kernel_table()->set);
+    const auto        texts = [&](Kernels kernels) {
+        std::vector<std::string> lines;
+        where.kernels = kernels;
+        where.log     = [&](LogLevel level, const std::string & text) {
+            if (level == LogLevel::info && text.find("kernels") != std::string::npos) {
+                lines.push_back(text);
+            }
+        };
+        load_context(where, exact_params());
+        return lines;
+    };
+    CHECK(texts(Kernels::ours) == std::vector<std::string>{"F32: ggml's kernels",
+                                                           "Q4_0 experts: our kernels (" + set + ")",
+                                                           "Q4_0: our kernels (" + set + ")"});
+    where.use_repack = false;
+    CHECK(texts(Kernels::ggml) ==
+          std::vector<std::string>{"F32: ggml's kernels", "Q4_0 experts: ggml's kernels", "Q4_0: ggml's kernels"});
 }
 
 TEST_CASE("fused attention is as exact as plain attention") {
@@ -111,7 +157,7 @@ TEST_CASE("fused attention is as exact as plain attention") {
             plain.type_v            = kv;
             ContextParams fused     = plain;
             fused.flash             = FlashAttention::automatic;
-            const auto a = load(path, true, plain), b = load(path, true, fused);
+            const auto a = load(path, Kernels::ours, plain), b = load(path, Kernels::ours, fused);
             const auto request = whole_request(random_tokens(70, 256));
             CHECK(nmse(b->forward(request).logits, a->forward(request).logits) <= 1e-10);
             // plain attention multiplies stored keys of 16 and 8 bits with queries rounded to as many
@@ -132,11 +178,11 @@ TEST_CASE("fused attention keeps sequences apart") {
     two.n_sequences           = 2;
     const auto         first  = random_tokens(20, 256, 1);
     const auto         second = random_tokens(20, 256, 2);
-    const auto         single = load(path, true, one);
+    const auto         single = load(path, Kernels::ours, one);
     std::vector<float> apart  = single->forward(whole_request(first)).logits;
     const auto &       more   = single->forward(whole_request(second)).logits;
     apart.insert(apart.end(), more.begin(), more.end());
-    const auto         context = load(path, true, two);
+    const auto         context = load(path, Kernels::ours, two);
     std::vector<float> both;
     for (const ForwardResult & result : context->forward(two_sequences(whole_request(first), second))) {
         both.insert(both.end(), result.logits.begin(), result.logits.end());
@@ -152,8 +198,8 @@ TEST_CASE("summaries: ours are ggml's") {
         const std::string path    = random_gguf(model_of(arch, "f32"));
         auto              request = whole_request(random_tokens(30, 256));
         request.output            = OutputKind::summary;
-        const auto ours           = load(path, true, exact_params())->forward(request).summaries;
-        const auto theirs         = load(path, false, exact_params())->forward(request).summaries;
+        const auto ours           = load(path, Kernels::ours, exact_params())->forward(request).summaries;
+        const auto theirs         = load(path, Kernels::ggml, exact_params())->forward(request).summaries;
         REQUIRE(ours.size() == theirs.size());
         for (size_t i = 0; i < ours.size(); i++) {
             CHECK(ours[i].id == theirs[i].id);
@@ -197,7 +243,7 @@ TEST_CASE("patterns and their means: ours are ggml's") {
         const std::string path  = random_gguf(model_of(arch, "f32", std::string(arch) == "dream" ? 8 : 0));
         ContextParams     fused = exact_params();
         fused.flash             = FlashAttention::automatic;
-        const auto   ours = load(path, true, fused), theirs = load(path, false, exact_params());
+        const auto   ours = load(path, Kernels::ours, fused), theirs = load(path, Kernels::ggml, exact_params());
         TapSelection all;
         all.regions       = {{0, 1, 2}, {10, 11, 39}};
         TapSelection some = all;

@@ -33,9 +33,9 @@ constexpr int32_t all_layers = std::numeric_limits<int32_t>::max();
 
 TestModel local(const std::string & path) {
     TestModel model;
-    model.path        = path;
-    model.devices     = {"none"};
-    model.use_kernels = false; // the servers have ggml's only
+    model.path    = path;
+    model.devices = {"none"};
+    model.kernels = Kernels::ggml; // the servers have ggml's only
     return model;
 }
 

@@ -34,11 +34,6 @@ T parse_name(const char * what, const std::string & text, const buoy::Name<T> (&
     buoy::fail(what, ": ", buoy::in_quotes(text), " is not one of ", list, did_you_mean(text, known));
 }
 
-enum class Kernels { automatic, ours, ggml };
-
-constexpr buoy::Name<Kernels> kernel_names[] = {
-    {"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
-
 void set_parallel(Case & one, const std::string & v) { one.n_parallel = parse_number("-np", v, 1, 512); }
 void set_prompt(Case & one, const std::string & v) { one.n_prompt = parse_number("-p", v, 0, tokens_max); }
 void set_predict(Case & one, const std::string & v) { one.generate.n_predict = parse_number("-n", v, 1, tokens_max); }
@@ -62,9 +57,11 @@ void set_type_v(Case & one, const std::string & v) { one.context.type_v = parse_
 void set_flash(Case & one, const std::string & v) { one.context.flash = parse_name("-fa", v, buoy::flash_names); }
 void set_unpack(Case & one, const std::string & v) { one.model.unpack = parse_name("--unpack", v, buoy::unpack_names); }
 void set_kernels(Case & one, const std::string & v) {
-    const Kernels whose   = parse_name("--kernels", v, kernel_names);
-    one.model.use_kernels = whose != Kernels::ggml;
-    one.model.use_repack  = whose != Kernels::ours;
+    one.model.kernels = parse_name("--kernels", v, buoy::kernel_names);
+}
+void set_repack(Case & one, const std::string & v) {
+    constexpr buoy::Name<bool> names[] = {{"on", true}, {"off", false}};
+    one.model.use_repack               = parse_name("--repack", v, names);
 }
 void set_temperature(Case & one, const std::string & v) {
     one.generate.temperature = parse_number("--temp", v, 0.0f, 100.0f);
@@ -109,9 +106,13 @@ const std::vector<Parameter> & parameters() {
         {"unpack", "--unpack", "MODE", "off", "keep weights as stored (off), or unpack them when loading: f16, auto",
          Use::always, set_unpack, "", "unpack"},
         {"kernels", "--kernels", "WHOSE", "auto",
-         "CPU kernels for matrix products, attention and summaries: ours (weights as stored) or ggml; auto: ours, "
-         "except where ggml's are faster",
+         "CPU kernels for matrix products, attention and summaries: ours (weights as stored) or ggml; auto: for "
+         "products "
+         "those that were measured to be faster",
          Use::always, set_kernels, "", "", true},
+        {"repack", "--repack", "MODE", "on",
+         "ggml's interleaved layouts of weights, where its kernels are used: on, off", Use::always, set_repack, "",
+         "use_repack"},
         {"cache", "--cache", "MODE", "auto",
          "K/V reuse: none, prefix, dual; auto: prefix for block-causal models, else none", Use::always, set_cache, "",
          "", true},

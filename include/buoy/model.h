@@ -55,6 +55,13 @@ enum class Unpack {
                // free memory and no GPU is in use
 };
 
+// Whose CPU kernels compute matrix products, attention and summaries.
+enum class Kernels {
+    automatic, // for products those that were measured to be faster with this processor, type of weights and number of rows
+    ours,      // wherever there is one
+    ggml,
+};
+
 // The weights whose names a regular expression finds go to that device ("CPU" for the CPU), whatever layer they belong to.
 struct TensorOverride {
     std::string pattern;
@@ -62,11 +69,11 @@ struct TensorOverride {
 };
 
 struct ModelParams {
-    bool    use_mmap    = true;
-    bool    use_repack  = true; // the CPU backend's interleaved weight layouts, where they help
-    bool    use_kernels = true; // our own CPU matrix products and attention, where they help
-    Unpack  unpack      = Unpack::off;
-    int32_t n_threads   = 0; // for what is converted while loading; 0: one per core
+    bool    use_mmap   = true;
+    bool    use_repack = true; // the CPU backend's interleaved weight layouts, where they help
+    Kernels kernels    = Kernels::automatic;
+    Unpack  unpack     = Unpack::off;
+    int32_t n_threads  = 0; // for what is converted while loading; 0: one per core
 
     // what goes to a GPU, or to another machine's device
     int32_t                     n_gpu_layers = -1; // layers, counted from the last; -1: as many as fit

@@ -18,6 +18,9 @@ inline constexpr Name<FlashAttention> flash_names[] = {
 inline constexpr Name<Unpack> unpack_names[] = {
     {"off", Unpack::off}, {"f16", Unpack::f16}, {"auto", Unpack::automatic}};
 
+inline constexpr Name<Kernels> kernel_names[] = {
+    {"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
+
 inline constexpr Name<DiffusionCache> cache_names[] = {
     {"none", DiffusionCache::none}, {"prefix", DiffusionCache::prefix}, {"dual", DiffusionCache::dual}};
 

@@ -199,7 +199,7 @@ private:
     void          show_dropped_rows(int32_t il, ggml_tensor * x, const RestOf & make);
 
     // layers.cpp
-    bool          is_packed(const ggml_tensor * w, const ggml_tensor * x) const;
+    bool          is_packed(const ggml_tensor * w, int64_t n_rows) const;
     ggml_tensor * packed(ggml_tensor * x);
     void          watch_product(const ggml_tensor * weight, const ggml_tensor * x, const ggml_tensor * ids,
                                 const ggml_tensor * ready);

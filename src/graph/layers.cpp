@@ -22,10 +22,9 @@ ggml_tensor * Graph::layer_norm(ggml_tensor * x, const Norm & norm) {
     return norm.bias != nullptr ? ggml_add(ctx_.get(), y, norm.bias) : y;
 }
 
-// One row alone is bound by reading the weights: there ggml's dot products are as good.
-bool Graph::is_packed(const ggml_tensor * w, const ggml_tensor * x) const {
-    return model_.use_packed() && x->ne[1] > 1 && can_mul_packed(w->type, w->ne[0]) &&
-           ggml_backend_buffer_is_host(w->buffer);
+bool Graph::is_packed(const ggml_tensor * w, int64_t n_rows) const {
+    return ggml_backend_buffer_is_host(w->buffer) &&
+           model_.products().is_ours({w->type, w->ne[0], w->ne[2] > 1}, n_rows);
 }
 
 ggml_tensor * Graph::packed(ggml_tensor * x) {
@@ -43,7 +42,7 @@ void Graph::watch_product(const ggml_tensor * weight, const ggml_tensor * x, con
 }
 
 ggml_tensor * Graph::linear(const Linear & part, ggml_tensor * x) {
-    const bool    by_kernel = is_packed(part.w, x);
+    const bool    by_kernel = is_packed(part.w, x->ne[1]);
     ggml_tensor * y =
         by_kernel ? mul_packed(ctx_.get(), part.w, packed(x), x->ne[1]) : ggml_mul_mat(ctx_.get(), part.w, x);
     watch_product(part.w, x, nullptr, by_kernel ? packed(x) : y);
@@ -74,7 +73,7 @@ ggml_tensor * Graph::gelu(ggml_tensor * x) {
 
 ggml_tensor * Graph::swiglu(const Linear & gate, const Linear & up, ggml_tensor * x) {
     const bool plain = gate.scale == nullptr && gate.bias == nullptr && up.scale == nullptr && up.bias == nullptr;
-    if (plain && is_packed(gate.w, x) && is_packed(up.w, x)) {
+    if (plain && is_packed(gate.w, x->ne[1]) && is_packed(up.w, x->ne[1])) {
         watch_product(gate.w, x, nullptr, packed(x));
         watch_product(up.w, x, nullptr, packed(x));
         return mul_packed_gated(ctx_.get(), gate.w, up.w, packed(x), x->ne[1]);

@@ -50,7 +50,8 @@ ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h, ggml_tens
         weights = ggml_scale(ctx, weights, p.scale);
     }
 
-    if (is_packed(w.gate, h) && is_packed(w.up, h) && is_packed(w.down, h) && !key_.products) {
+    const int64_t n_each = (n * p.n_used + p.n_expert - 1) / p.n_expert; // rows of an expert, on average
+    if (is_packed(w.gate, n_each) && is_packed(w.up, n_each) && is_packed(w.down, n_each) && !key_.products) {
         ggml_tensor * route = route_rows(ctx, chosen, p.n_expert);
         ggml_tensor * f     = mul_routed_gated(ctx, w.gate, w.up, pack_routed(ctx, h, route), route);
         return sum_routed(ctx, mul_routed(ctx, w.down, pack_places(ctx, f, route), route), weights, route);

@@ -45,6 +45,18 @@ const std::vector<const KernelTable *> & kernel_tables() {
     return tables;
 }
 
+const char * kernel_set_name(KernelSet set) {
+    switch (set) {
+        case KernelSet::none: return "none";
+        case KernelSet::avx2: return "AVX2";
+        case KernelSet::avxvnni: return "AVX-VNNI";
+        case KernelSet::vnni: return "AVX-512 VNNI";
+        case KernelSet::amx: return "AMX";
+        case KernelSet::neon: return "NEON";
+    }
+    return "unknown";
+}
+
 const KernelTable * kernel_table() { return kernel_tables().empty() ? nullptr : kernel_tables().front(); }
 
 } // namespace buoy

@@ -89,7 +89,14 @@ struct LogitSummary {
     float   prob, prob_second, entropy;
 };
 
+// Sets of instructions. amx: those of vnni, where ggml has kernels for matrix units beside ours.
+enum class KernelSet { none, avx2, avxvnni, vnni, amx, neon };
+
+const char * kernel_set_name(KernelSet set); // as their makers call them
+
 struct KernelTable {
+    KernelSet set;
+
     // n rows (0 … 4) of n_blocks·32 floats
     void (*pack)(const float * const * rows, int64_t n, int64_t n_blocks, PackedBlock * to);
 
@@ -114,13 +121,6 @@ const std::vector<const KernelTable *> & kernel_tables();
 
 // The best of them, or null.
 const KernelTable * kernel_table();
-
-// Whether somebody has measured them on this kind of processor. Where nobody has, ggml's are the default.
-#if defined(__x86_64__)
-constexpr bool kernels_are_measured = true;
-#else
-constexpr bool kernels_are_measured = false;
-#endif
 
 // Null where this build is for another kind of processor. Whether the one that runs has the instructions is not asked.
 const KernelTable * avx2_table();

@@ -52,13 +52,17 @@ LoadedModel::LoadedModel(const GgufFile & file, const ModelRecipe & recipe, cons
         info_.n_bytes += tensor.size;
     }
 
-    use_kernels_ = params.use_kernels && placement_.cpu_only() && kernel_table() != nullptr &&
-                   (kernels_are_measured || !params.use_repack);
-    // one token at a time is bound by reading the weights, which ggml's repacked layouts are best at
-    use_packed_ = use_kernels_ && info_.traits.is_diffusion() && params.unpack != Unpack::f16;
+    const KernelTable * ours = kernel_table();
+    use_kernels_             = params.kernels != Kernels::ggml && placement_.cpu_only() && ours != nullptr &&
+                   (params.kernels == Kernels::ours || is_measured(ours->set));
+    if (use_kernels_ && params.unpack != Unpack::f16) {
+        const bool has_amx = params.use_repack && placement_.has_layout("AMX");
+        products_          = KernelChoice(params.kernels, has_amx ? KernelSet::amx : ours->set,
+                                 info_.traits.is_diffusion() ? RowCount::many : RowCount::one);
+    }
 
-    const bool   unpack = choose_unpack(file, placement_, params, info_.traits, use_packed_);
-    WeightLoader loader(file, placement_, params, unpack, use_packed_);
+    const bool   unpack = choose_unpack(file, placement_, params, info_.traits, products_);
+    WeightLoader loader(file, placement_, params, unpack, products_);
     load_common(loader, hp, file.find_tensor("output.weight") == nullptr, weights_);
     weights_.layers.resize(static_cast<size_t>(hp.n_layer));
     for (int32_t il = 0; il < hp.n_layer; il++) {
@@ -70,6 +74,10 @@ LoadedModel::LoadedModel(const GgufFile & file, const ModelRecipe & recipe, cons
     memory_ = loader.load(params.progress);
     if (params.log && !placement_.cpu_only()) {
         params.log(LogLevel::info, placement_text());
+    } else if (params.log) {
+        for (const std::string & text : loader.product_texts()) {
+            params.log(LogLevel::info, text);
+        }
     }
 }
 

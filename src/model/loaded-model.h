@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernel/choice.h"
 #include "model/loader.h"
 
 #include <string>
@@ -37,8 +38,8 @@ public:
 
     std::vector<PlacedWeight> placed_weights() const;
 
-    bool use_kernels() const { return use_kernels_; } // ours, where they can do it
-    bool use_packed() const { return use_packed_; }   // kernel/matmul.h, for the weights it can read
+    bool                 use_kernels() const { return use_kernels_; } // of ours, for attention and summaries
+    const KernelChoice & products() const { return products_; }       // whose multiply
 
 private:
     ggml_backend_dev_t device_of(const ggml_tensor * weight) const;
@@ -48,7 +49,7 @@ private:
     Placement    placement_;
     ModelInfo    info_;
     bool         use_kernels_ = false;
-    bool         use_packed_  = false;
+    KernelChoice products_;
     Weights      weights_;
     WeightMemory memory_;
 };

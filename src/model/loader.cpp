@@ -2,11 +2,9 @@
 
 #include "base/split-work.h"
 #include "buoy/message.h"
-#include "kernel/matmul.h"
 #include "model/unpack.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace buoy {
 
@@ -56,6 +54,12 @@ ggml_tensor * sample_op(ggml_context * ctx, ggml_tensor * w, WeightUse use) {
     return nullptr;
 }
 
+bool is_product(WeightUse use) { return use == WeightUse::matmul || use == WeightUse::experts; }
+
+ProductWeights product_weights(const ggml_tensor & w, WeightUse use) {
+    return {w.type, w.ne[0], use == WeightUse::experts};
+}
+
 } // namespace
 
 bool is_matrix_type(ggml_type type) {
@@ -64,9 +68,9 @@ bool is_matrix_type(ggml_type type) {
 }
 
 WeightLoader::WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack,
-                           bool use_packed)
+                           const KernelChoice & products)
     : file_(file), placement_(placement), use_mmap_(params.use_mmap), use_repack_(params.use_repack), unpack_(unpack),
-      use_packed_(use_packed), n_threads_(thread_count(params.n_threads)) {}
+      products_(products), n_threads_(thread_count(params.n_threads)) {}
 
 const GgufTensor * WeightLoader::look_up(const WeightSpec & spec) const {
     const GgufTensor * tensor = file_.find_tensor(spec.name);
@@ -118,15 +122,9 @@ Linear WeightLoader::part(const std::string & base, int64_t n_in, int64_t n_rows
 
 ggml_backend_buffer_type_t WeightLoader::choose_buffer(const std::string & name, const ggml_tensor * like,
                                                        WeightUse use, int32_t il) const {
-    const bool is_product  = use == WeightUse::matmul || use == WeightUse::experts;
-    const bool for_kernels = use_packed_ && is_product && can_mul_packed(like->type, like->ne[0]);
-    const bool repack      = use_repack_ && is_product;
-    const auto candidates  = placement_.buffer_types(name, il, repack);
+    const bool repack     = use_repack_ && is_product(use) && !products_.keeps_stored(product_weights(*like, use));
+    const auto candidates = placement_.buffer_types(name, il, repack);
     for (const auto & [device, buft] : candidates) {
-        // our kernels read weights as the file has them, and are faster than all of ggml's but those for matrix units
-        if (for_kernels && !ggml_backend_buft_is_host(buft) && std::strcmp(ggml_backend_buft_name(buft), "AMX") != 0) {
-            continue;
-        }
         ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
         ggml_tensor *    w  = ggml_dup_tensor(ctx.get(), like);
         ggml_tensor *    op = sample_op(ctx.get(), w, use);
@@ -152,11 +150,16 @@ ggml_context * WeightLoader::context(ggml_backend_buffer_type_t buft) {
 ggml_tensor * WeightLoader::declare(const GgufTensor * source, uint64_t skip, const std::vector<int64_t> & shape,
                                     WeightUse use, int32_t il) {
     ggml_context_ptr scratch{ggml_init({ggml_tensor_overhead() * 2, nullptr, true})};
-    const bool       as_is  = use_packed_ && can_mul_packed(source->type, shape.begin()[0]);
+    const bool       as_is  = products_.can_be_ours({source->type, shape.begin()[0], use == WeightUse::experts});
     const bool       as_f16 = unpack_ && use == WeightUse::matmul && ggml_is_quantized(source->type) && !as_is;
     const ggml_type  type   = as_f16 ? GGML_TYPE_F16 : source->type;
     ggml_tensor *    like   = ggml_new_tensor(scratch.get(), type, static_cast<int>(shape.size()), shape.data());
     ggml_backend_buffer_type_t buft = choose_buffer(source->name, like, use, il);
+
+    if (is_product(use)) {
+        const char * layout = ggml_backend_buft_is_host(buft) ? nullptr : ggml_backend_buft_name(buft);
+        product_texts_.insert(products_.text(product_weights(*like, use), layout));
+    }
 
     ggml_tensor *& tensor = declared_[{source, skip, buft, type}];
     if (tensor == nullptr) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "io/gguf-file.h"
+#include "kernel/choice.h"
 #include "model/placement.h"
 #include "model/weight-source.h"
 
@@ -8,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -28,9 +30,9 @@ struct WeightMemory {
 // Declares weights first (shapes are checked against the file), then brings all of them into memory.
 class WeightLoader : public WeightSource {
 public:
-    // unpack: quantised matrices become F16; use_packed: those that mul_packed reads are left as they are
+    // unpack: quantised matrices become F16, unless our kernels read them as they are
     WeightLoader(const GgufFile & file, const Placement & placement, const ModelParams & params, bool unpack,
-                 bool use_packed);
+                 const KernelChoice & products);
 
     // Throws where a required tensor is missing, or one has another shape or a type that does not fit its use.
     ggml_tensor * get(const WeightSpec & spec) override;
@@ -39,6 +41,9 @@ public:
 
     // Allocates and reads everything declared so far. Progress is told after every tensor that had to be copied.
     WeightMemory load(const ProgressCallback & progress);
+
+    // For each type of weights declared so far, whose kernels multiply with them.
+    const std::set<std::string> & product_texts() const { return product_texts_; }
 
 private:
     struct Pending {
@@ -63,11 +68,12 @@ private:
     bool                                                       use_mmap_;
     bool                                                       use_repack_;
     bool                                                       unpack_;
-    bool                                                       use_packed_;
+    const KernelChoice &                                       products_;
     int                                                        n_threads_;
     std::map<ggml_backend_buffer_type_t, ggml_context_ptr>     contexts_;
     std::map<ggml_backend_buffer_type_t, std::vector<Pending>> pending_;
     std::map<Key, ggml_tensor *>                               declared_;
+    std::set<std::string>                                      product_texts_;
 };
 
 } // namespace buoy

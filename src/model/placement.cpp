@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <regex>
@@ -197,6 +198,12 @@ Placement::BufferTypes Placement::buffer_types(const std::string & name, int32_t
     }
     types.emplace_back(cpu(), ggml_backend_dev_buffer_type(cpu()));
     return types;
+}
+
+bool Placement::has_layout(const char * name) const {
+    const BufferTypes types = buffer_types("", -1, true);
+    return std::any_of(types.begin(), types.end(),
+                       [&](const auto & type) { return std::strcmp(ggml_backend_buft_name(type.second), name) == 0; });
 }
 
 } // namespace buoy

@@ -35,6 +35,7 @@ public:
     // Buffer types to try for a weight, best first: its device's own, then the CPU's repacked layouts (when asked for), then
     // plain host memory.
     BufferTypes buffer_types(const std::string & name, int32_t il, bool repack) const;
+    bool        has_layout(const char * name) const; // among the CPU's repacked ones
 
 private:
     void read_overrides(const ModelParams & params, const GgufFile & file);

@@ -3,7 +3,6 @@
 #include "base/split-work.h"
 #include "buoy/message.h"
 #include "io/gguf-file.h"
-#include "kernel/matmul.h"
 
 #include <algorithm>
 #include <fstream>
@@ -69,14 +68,14 @@ uint64_t available_memory(ggml_backend_dev_t cpu) { return std::min(machine_memo
 } // namespace
 
 bool choose_unpack(const GgufFile & file, const Placement & placement, const ModelParams & params,
-                   const Traits & traits, bool use_packed) {
+                   const Traits & traits, const KernelChoice & products) {
     if (params.unpack != Unpack::automatic) {
         return params.unpack == Unpack::f16;
     }
     uint64_t n_unpacked = 0, n_stored = 0;
     for (const GgufTensor & tensor : file.tensors()) {
         // experts stay as they are: few rows reach each
-        const bool by_kernel = use_packed && can_mul_packed(tensor.type, tensor.ne[0]);
+        const bool by_kernel = products.can_be_ours({tensor.type, tensor.ne[0], tensor.ne[2] > 1});
         if (ggml_is_quantized(tensor.type) && tensor.ne[2] == 1 && !by_kernel) {
             n_unpacked +=
                 static_cast<uint64_t>(tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3]) * sizeof(ggml_fp16_t);

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set, under the name that BUOY_KERNEL_TABLE gives it.
+// Compiled once for each instruction set, under the name that BUOY_KERNEL_TABLE gives it; BUOY_KERNEL_SET is which.
 
 #include "kernel/kernels.h"
 
@@ -21,6 +21,7 @@ template <class Format> constexpr WeightKernel weight_kernel() {
 }
 
 constexpr KernelTable table = {
+    KernelSet::BUOY_KERNEL_SET,
     pack,
     gate,
     attend,
