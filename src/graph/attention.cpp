@@ -39,9 +39,9 @@ ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q) {
 ggml_tensor * Graph::attend_sequence(int32_t il, size_t sequence, ggml_tensor * q) {
     const SequenceKey & seq    = key_.sequences[sequence];
     const bool          stored = seq.kv == KvUse::store;
-    ggml_tensor *       k      = stored ? store_.read(ctx_.get(), il, store_.k(il), seq.sequence, seq.n_kv)
+    ggml_tensor *       k      = stored ? store_.read(ctx_.get(), store_.k(il), seq.sequence, seq.n_kv)
                                         : by_head(columns(keys_.k, 2, span(sequence, false))); // [D, K, Hkv]
-    ggml_tensor *       v      = stored ? store_.read(ctx_.get(), il, store_.v(il), seq.sequence, seq.n_kv)
+    ggml_tensor *       v      = stored ? store_.read(ctx_.get(), store_.v(il), seq.sequence, seq.n_kv)
                                         : by_head(columns(keys_.v, 2, span(sequence, false)));
     q                          = by_head(q); // [D, Tq, H]
 

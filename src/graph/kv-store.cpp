@@ -36,7 +36,7 @@ void check_memory(ggml_backend_dev_t device, ggml_context * ctx, int32_t n_ctx) 
 
 KvStore::KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & devices, const ContextParams & params,
                  int32_t n_ctx)
-    : hp_(hp), n_ctx_(n_ctx) {
+    : n_ctx_(n_ctx) {
     if (params.n_sequences < 1) {
         fail("the number of sequences is ", params.n_sequences, ", expected 1 or more");
     }
@@ -58,8 +58,11 @@ KvStore::KvStore(const HParams & hp, const std::vector<ggml_backend_dev_t> & dev
             ctx = ggml_init({ggml_tensor_overhead() * static_cast<size_t>(hp.n_layer) * 2, nullptr, true});
             contexts_.emplace_back(device, ctx);
         }
-        k_.push_back(ggml_new_tensor_2d(ctx, kv_ggml_type(params.type_k), hp.layer(il).n_kv(), n_cells));
-        v_.push_back(ggml_new_tensor_2d(ctx, kv_ggml_type(params.type_v), hp.layer(il).n_kv(), n_cells));
+        const auto of_type = [&, &layer = hp.layer(il)](KvType type) {
+            return ggml_new_tensor_3d(ctx, kv_ggml_type(type), layer.head_dim, n_cells, layer.n_head_kv);
+        };
+        k_.push_back(of_type(params.type_k));
+        v_.push_back(of_type(params.type_v));
     }
     for (const auto & [device, ctx] : contexts_) {
         check_memory(device, ctx.get(), n_ctx);
@@ -118,15 +121,11 @@ void KvStore::truncate(int32_t sequence, int32_t first) {
 }
 
 ggml_tensor * KvStore::write(ggml_context * ctx, ggml_tensor * cells_of, ggml_tensor * x, ggml_tensor * cells) const {
-    x = ggml_reshape_2d(ctx, x, x->ne[0] * x->ne[1], x->ne[2]); // [Hkv·D, n]
-    return ggml_set_rows(ctx, cells_of, x, cells);
+    return ggml_set_rows(ctx, cells_of, ggml_permute(ctx, x, 0, 2, 1, 3), cells);
 }
 
-ggml_tensor * KvStore::read(ggml_context * ctx, int32_t il, ggml_tensor * cells_of, int32_t sequence,
-                            int64_t n_kv) const {
-    const LayerParams & p = hp_.layer(il);
-    return ggml_view_3d(ctx, cells_of, p.head_dim, n_kv, p.n_head_kv, cells_of->nb[1],
-                        ggml_row_size(cells_of->type, p.head_dim),
+ggml_tensor * KvStore::read(ggml_context * ctx, ggml_tensor * cells_of, int32_t sequence, int64_t n_kv) const {
+    return ggml_view_3d(ctx, cells_of, cells_of->ne[0], n_kv, cells_of->ne[2], cells_of->nb[1], cells_of->nb[2],
                         cells_of->nb[1] * static_cast<size_t>(cell(sequence, 0)));
 }
 

@@ -37,13 +37,14 @@ public:
     void    truncate(int32_t sequence, int32_t first);
     int64_t cell(int32_t sequence, int32_t position) const { return int64_t(sequence) * n_ctx_ + position; }
 
-    ggml_tensor * k(int32_t il) const { return k_[static_cast<size_t>(il)]; } // [Hkv·D, cells]
+    // [D, cells, Hkv]: attention reads one head after the other, and memory is fastest in order
+    ggml_tensor * k(int32_t il) const { return k_[static_cast<size_t>(il)]; }
     ggml_tensor * v(int32_t il) const { return v_[static_cast<size_t>(il)]; }
 
     // x [D, Hkv, n] into the given cells, i64 [n].
     ggml_tensor * write(ggml_context * ctx, ggml_tensor * cells_of, ggml_tensor * x, ggml_tensor * cells) const;
     // The first n_kv cells of a sequence as [D, n_kv, Hkv].
-    ggml_tensor * read(ggml_context * ctx, int32_t il, ggml_tensor * cells_of, int32_t sequence, int64_t n_kv) const;
+    ggml_tensor * read(ggml_context * ctx, ggml_tensor * cells_of, int32_t sequence, int64_t n_kv) const;
 
 private:
     struct Sequence {
@@ -55,7 +56,6 @@ private:
     const Sequence & of(int32_t sequence) const { return sequences_[static_cast<size_t>(sequence)]; }
     Sequence &       of(int32_t sequence) { return sequences_[static_cast<size_t>(sequence)]; }
 
-    const HParams &                                              hp_;
     int32_t                                                      n_ctx_;
     std::vector<Sequence>                                        sequences_;
     std::vector<ggml_tensor *>                                   k_, v_;

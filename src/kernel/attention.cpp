@@ -99,8 +99,10 @@ void run(ggml_tensor * dst, int ith, int nth, void * userdata) {
     const RowTiles tiles(t.n_rows(), t.q->ne[0], (nth + heads - 1) / heads);
     const int64_t  n_units = tiles.n_tiles * heads, end = n_units * (ith + 1) / nth;
 
-    constexpr int64_t                        together = 8;
-    thread_local std::vector<AttentionState> states(together); // kept: a graph asks once a layer
+    // heads that lie side by side in memory are read together
+    constexpr size_t                         most     = 8;
+    const size_t                             together = t.k->nb[2] < t.k->nb[1] ? most : 1;
+    thread_local std::vector<AttentionState> states(most); // kept: a graph asks once a layer
     std::vector<AttentionWork>               works;
     for (int64_t unit = n_units * ith / nth; unit < end; unit++) {
         works.push_back(make_work(t, unit, tiles));
