@@ -25,6 +25,9 @@ function(buoy_kernels)
         target_compile_definitions(buoy-kernel-${set} PRIVATE BUOY_KERNEL_TABLE=${set}_table BUOY_KERNEL_SET=${set})
         buoy_own_code(buoy-kernel-${set})
         target_compile_options(buoy-kernel-${set} PRIVATE ${${set}} -ffp-contract=off) # the same numbers from all of them
+        if(BUOY_SANITIZE)
+            target_compile_options(buoy-kernel-${set} PRIVATE -O1) # a pass takes minutes where nothing is inlined
+        endif()
         if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
             target_compile_options(buoy-kernel-${set} PRIVATE -Wno-maybe-uninitialized) # GCC bug 105593: false for AVX-512's intrinsics
         endif()

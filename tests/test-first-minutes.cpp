@@ -198,7 +198,7 @@ TEST_CASE("first minutes: Ctrl-C is answered at once, where someone can read it"
     for (const bool terminal : {true, false}) {
         ProgramSpec spec;
         spec.name     = "llama-diffusion-cli";
-        spec.args     = {"-m", path, "-p", "the", "-n", "2000", "-t", "1", "--no-perf", "-s", "1"};
+        spec.args     = {"-m", path, "-p", "the", "-n", "1000", "-t", "1", "--no-perf", "-s", "1"};
         spec.terminal = terminal;
         Program program(spec);
         REQUIRE(program.await_mapping(path));
