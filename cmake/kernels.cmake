@@ -29,7 +29,7 @@ function(buoy_kernels)
             target_compile_options(buoy-kernel-${set} PRIVATE -O1) # a pass takes minutes where nothing is inlined
         endif()
         if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-            target_compile_options(buoy-kernel-${set} PRIVATE -Wno-maybe-uninitialized) # GCC bug 105593: false for AVX-512's intrinsics
+            target_compile_options(buoy-kernel-${set} PRIVATE -Wno-maybe-uninitialized -Wno-uninitialized) # GCC bug 105593: false for AVX-512's intrinsics
         endif()
         foreach(library IN LISTS ARGN)
             target_sources(${library} PRIVATE $<TARGET_OBJECTS:buoy-kernel-${set}>)
