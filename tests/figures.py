@@ -16,7 +16,7 @@ from statistics import fmean, pstdev
 
 SOURCE, BIN = map(os.path.abspath, sys.argv[1:3])
 SIGMAS = 3
-NEAR = 0.02  # processors round differently: a column this close to the threshold may be on either side
+NEAR = 0.15  # kernels round differently: a column this close to the threshold may be on either side
 
 
 def pages():
