@@ -10,7 +10,7 @@ usage() {
     cat <<'TEXT'
 usage: scripts/bench-kernels.sh [--quick] [--types LIST] [--rows LIST] [--model SPEC]… [-t THREADS] [--build DIR] [--samples FILE]
                                 [--choices]
-  --quick         five types, four numbers of rows and two shapes, in about three minutes instead of half an hour
+  --quick         five types, four numbers of rows and two shapes
   --types LIST    types of the weights
   --rows LIST     rows of a pass
   --model SPEC    architecture and shape as --make-model wants them, without TYPE; may be repeated
