@@ -1,6 +1,6 @@
 cmake_minimum_required(VERSION 3.22)
 
-# Writes the source file with the texts of the report's page: DIR holds page.html, page.css and SCRIPTS (joined in that order).
+# Writes the source file with the texts of a ROOM's page: DIR holds page.html, page.css and SCRIPTS (joined in that order).
 set(js "\"use strict\";\n(() => {\n")
 foreach(name IN LISTS SCRIPTS)
     file(READ "${DIR}/${name}" text)
@@ -17,16 +17,16 @@ foreach(text IN ITEMS html css js)
     endif()
 endforeach()
 file(WRITE "${OUTPUT}"
-"#include \"report/page.h\"
+"#include \"${ROOM}/page.h\"
 
-namespace buoy::report {
-const PageParts & page_parts() {
-    static constexpr PageParts parts = {
+namespace buoy::${ROOM} {
+const report::PageParts & page_parts() {
+    static constexpr report::PageParts parts = {
         R\"page(${html})page\",
         R\"page(${css})page\",
         R\"page(${js})page\",
         \"${hash}\"};
     return parts;
 }
-} // namespace buoy::report
+} // namespace buoy::${ROOM}
 ")

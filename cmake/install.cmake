@@ -50,6 +50,8 @@ if(BUOY_BACKEND_DL)
         FILES_MATCHING PATTERN "*.so*" PATTERN "*.dylib" PATTERN cmake EXCLUDE PATTERN pkgconfig EXCLUDE)
 endif()
 install(DIRECTORY "${BUOY_GGML_PREFIX}/share/" DESTINATION "${ggml_dir}/share" COMPONENT runtime)
+buoy_tree_dir(tree)
+install(FILES "${tree}/vendor/cpp-httplib/LICENSE" DESTINATION "${ggml_dir}/share/licenses/cpp-httplib" COMPONENT runtime)
 install(DIRECTORY "${BUOY_GGML_PREFIX}/" DESTINATION "${ggml_dir}" USE_SOURCE_PERMISSIONS COMPONENT dev
     PATTERN "manifest.txt" EXCLUDE)
 

@@ -20,10 +20,42 @@ function(buoy_own_code target)
         target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
         target_link_options(${target} PUBLIC -fsanitize=address,undefined)
     endif()
+    if(BUOY_FUZZ)
+        target_compile_options(${target} PRIVATE -O1 -g -fsanitize=fuzzer-no-link,address,undefined
+            -fno-sanitize-recover=all -fno-omit-frame-pointer)
+        target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
+        target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+    endif()
     if(BUOY_SANITIZE_THREADS)
         target_compile_options(${target} PRIVATE -O1 -g -fsanitize=thread)
         target_link_options(${target} PUBLIC -fsanitize=thread)
     endif()
+endfunction()
+
+# The pinned tree's cpp-httplib, which is a source file there, as objects of ours: under sanitizers, if we are.
+function(buoy_httplib name)
+    buoy_obtain_tree(tree)
+    add_library(${name} OBJECT "${tree}/vendor/cpp-httplib/httplib.cpp")
+    target_compile_definitions(${name} PRIVATE CPPHTTPLIB_LISTEN_BACKLOG=512)
+    target_compile_options(${name} PRIVATE -w)
+    if(BUOY_SANITIZE)
+        target_compile_options(${name} PRIVATE -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all)
+    endif()
+    if(BUOY_SANITIZE_THREADS)
+        target_compile_options(${name} PRIVATE -O1 -g -fsanitize=thread)
+    endif()
+endfunction()
+
+# The page of a room, its scripts joined in this order, as a source file.
+function(buoy_embed_page room)
+    set(dir "${PROJECT_SOURCE_DIR}/src/${room}/page")
+    set(output "${CMAKE_BINARY_DIR}/generated/${room}-page.cpp")
+    list(TRANSFORM ARGN PREPEND "${dir}/" OUTPUT_VARIABLE files)
+    add_custom_command(OUTPUT "${output}"
+        COMMAND "${CMAKE_COMMAND}" "-DROOM=${room}" "-DDIR=${dir}" "-DSCRIPTS=${ARGN}" "-DOUTPUT=${output}"
+                -P "${PROJECT_SOURCE_DIR}/cmake/embed-page.cmake"
+        DEPENDS ${files} "${dir}/page.html" "${dir}/page.css" "${PROJECT_SOURCE_DIR}/cmake/embed-page.cmake"
+        COMMENT "" VERBATIM)
 endfunction()
 
 # A program in build/bin. It sees include/, the JSON library and what else it links: neither src/ nor ggml.

@@ -39,10 +39,12 @@ struct ArchMapping {
     const char *              head;      // source name of the LM head, same shape
     std::vector<TensorRule>   tensors;
 
-    bool         diffusion    = false;   // attention is not causal
-    bool         shift        = false;   // diffusion.shift_logits: row i predicts token i + 1
-    const char * block_key    = nullptr; // the config's name for the length of a block, if attention is block-causal
-    int64_t      block_length = 0;       // where the config does not say; 0: attention is not block-causal
+    bool         diffusion       = false;   // attention is not causal
+    bool         shift           = false;   // diffusion.shift_logits: row i predicts token i + 1
+    const char * block_key       = nullptr; // the config's name for the length of a block, if attention is block-causal
+    int64_t      block_length    = 0;       // where the config does not say; 0: attention is not block-causal
+    const char * recommended_key = "recommended_block_length"; // the config's name for a length of blocks to write in
+    int64_t      mask_id         = -1;                         // the release's, for checkpoints that name no mask token
     MoeDefaults  moe;
 
     bool has_experts() const;

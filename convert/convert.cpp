@@ -121,6 +121,12 @@ void set_diffusion_keys(ConvertInput & input, const ConvertParams & params) {
         }
         input.header.set("diffusion.block_length", static_cast<uint32_t>(params.block_length));
     }
+    const std::string causal_key = concat(input.model.arch, ".attention.causal");
+    if (params.force_causal) {
+        input.header.set(causal_key, true);
+    } else if (params.block_length > 0 || !params.mask_token.empty()) {
+        input.header.set(causal_key, false);
+    }
     if (input.diffusion && !input.header.has(mask_key) && params.log) {
         params.log(LogLevel::warn, concat(printable(params.input), ": a diffusion model without a mask token"));
     }
@@ -144,7 +150,7 @@ ConvertResult convert(const ConvertParams & params) {
     for (const std::string & text : params.tensor_types) {
         rules.push_back(parse_tensor_type(text));
     }
-    ConvertInput input = open_input(params.input, mix, params.log);
+    ConvertInput input = open_input(params.input, mix, params.log, params.force_causal);
     set_diffusion_keys(input, params);
     const std::optional<Imatrix> imatrix = load_imatrix(params, input);
     choose_types(input, mix, imatrix.has_value(), rules, params.log);
@@ -186,10 +192,10 @@ ConvertResult convert(const ConvertParams & params) {
 
 } // namespace
 
-ConvertInput open_input(const std::string & path, const QuantMix & mix, const LogCallback & log) {
+ConvertInput open_input(const std::string & path, const QuantMix & mix, const LogCallback & log, bool force_causal) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
-        return open_hf(path, mix, log);
+        return open_hf(path, mix, log, force_causal);
     }
     if (!fs::exists(path, error)) {
         fail(printable(path), ": not a directory with a Hugging Face checkpoint, nor a file");

@@ -24,6 +24,7 @@ struct ConvertParams {
     std::string              imatrix;              // importance matrix file
     std::string              mask_token;           // its text or id; empty: as the input says
     int64_t                  block_length = 0;     // of block-causal attention; 0: as the input says
+    bool                     force_causal = false; // an autoregressive model, although its files name a diffusion model
     uint64_t                 split_max    = 0;     // bytes of a file; 0: all in one
     bool                     dry_run      = false; // plan only
     bool                     verify       = false; // read the output again and compare

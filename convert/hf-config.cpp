@@ -29,6 +29,14 @@ std::string joined(Names names) {
     fail(path, ": ", joined(names), " is ", value.type_name(), ", expected ", expected);
 }
 
+// Where the file does not give it: 0.1·m·ln(factor) + 1 for the two of DeepSeek's, of which the quotient counts.
+double yarn_magnitude(const HfJson & rope, double factor) {
+    const auto   magnitude = [&](double m) { return factor > 1 ? 0.1 * m * std::log(factor) + 1 : 1.0; };
+    const double m         = rope.find_float({"mscale"}).value_or(0);
+    const double all       = rope.find_float({"mscale_all_dim"}).value_or(0);
+    return m != 0 && all != 0 ? magnitude(m) / magnitude(all) : magnitude(1);
+}
+
 RopeScaling read_rope_scaling(const HfJson & rope) {
     RopeScaling       scaling;
     const std::string type = rope.find_string({"rope_type", "type"}).value_or("default");
@@ -60,8 +68,12 @@ RopeScaling read_rope_scaling(const HfJson & rope) {
         }
     }
     scaling.attention_factor = rope.find_float({"attention_factor", "attn_factor"});
-    scaling.beta_fast        = rope.find_float({"beta_fast"});
-    scaling.beta_slow        = rope.find_float({"beta_slow"});
+    scaling.query_beta       = rope.find_float({"llama_4_scaling_beta"});
+    if (scaling.kind == HfRopeKind::yarn && !scaling.attention_factor) {
+        scaling.attention_factor = yarn_magnitude(rope, scaling.factor);
+    }
+    scaling.beta_fast = rope.find_float({"beta_fast"});
+    scaling.beta_slow = rope.find_float({"beta_slow"});
     return scaling;
 }
 
@@ -234,8 +246,14 @@ HfParams read_params(const HfJson & config, const ArchMapping & mapping) {
     if (mapping.has_experts()) {
         params.moe = read_moe(config, mapping.moe, params.n_layer);
     }
-    if (mapping.diffusion && config.find({"recommended_block_length"}) != nullptr) {
-        params.recommended = config.require_int({"recommended_block_length"}, 1, SIZE_MAX_32);
+    if (mapping.diffusion && config.find({mapping.recommended_key}) != nullptr) {
+        params.recommended = config.require_int({mapping.recommended_key}, 1, SIZE_MAX_32);
+    }
+    for (const auto & [key, id] :
+         {std::pair{"delete_token_id", &params.delete_id}, std::pair{"split_token_id", &params.split_id}}) {
+        if (mapping.diffusion && config.find({key}) != nullptr) {
+            *id = config.require_int({key}, 0, params.n_vocab - 1);
+        }
     }
     params.block_length = mapping.block_length;
     if (mapping.block_key != nullptr && config.find({mapping.block_key}) != nullptr) {

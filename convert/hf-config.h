@@ -48,7 +48,8 @@ struct RopeScaling {
     int64_t               n_ctx_original   = 0;
     double                low_freq_factor  = 1; // llama3
     double                high_freq_factor = 4;
-    std::optional<double> attention_factor; // yarn
+    std::optional<double> attention_factor; // yarn: what cos and sin are multiplied with
+    std::optional<double> query_beta;       // queries are scaled by 1 + beta · ln(1 + ⌊position / n_ctx_original⌋)
     std::optional<double> beta_fast;
     std::optional<double> beta_slow;
 };
@@ -68,9 +69,11 @@ struct HfParams {
     double              rope_base = 10000;
     RopeScaling         rope;
     MoeParams           moe;
-    int64_t             block_length = 0; // > 0: attention is block-causal
-    int64_t             recommended  = 0; // > 0: a length of blocks to write in, whatever the attention
-    std::optional<bool> tied;             // absent: tied if and only if the checkpoint stores one of the two
+    int64_t             block_length = 0;  // > 0: attention is block-causal
+    int64_t             recommended  = 0;  // > 0: a length of blocks to write in, whatever the attention
+    int64_t             delete_id    = -1; // LLaDA2.2's tokens that edit the length of a block
+    int64_t             split_id     = -1;
+    std::optional<bool> tied; // absent: tied if and only if the checkpoint stores one of the two
 };
 
 // architectures[0]: model_type is not reliable, two of our architectures share one.

@@ -217,6 +217,14 @@ void HfEncoder::encode_piece(const std::string & piece, std::vector<int32_t> & o
     }
 }
 
+bool HfEncoder::makes(const std::string & token) const {
+    Pieces parts;
+    for (const uint32_t code : decode_utf8(token)) {
+        parts.push_back(encode_utf8(code));
+    }
+    return merge(std::move(parts)).size() == 1;
+}
+
 HfEncoder::Pieces HfEncoder::merge(Pieces parts) const {
     while (parts.size() > 1) {
         int    best = -1;

@@ -16,6 +16,9 @@ public:
 
     std::vector<int32_t> encode(const std::string & text) const;
 
+    // Do the merges make the token of its characters?
+    bool makes(const std::string & token) const;
+
 private:
     using Pieces = std::vector<std::string>;
 

@@ -92,10 +92,14 @@ void set_rope(GgufWriter & header, const std::string & arch, const HfParams & pa
         return;
     }
     header.set(arch + ".rope.scaling.original_context_length", static_cast<uint32_t>(rope.n_ctx_original));
-    if (rope.attention_factor) {
-        // Readers scale by 0.1 ln(factor) + 1 already, the value Hugging Face takes when none is given.
-        const double built_in = rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1;
+    // Readers scale by 0.1 ln(factor) + 1 already.
+    const double built_in = 0.1 * std::log(rope.factor) + 1;
+    if (rope.attention_factor && *rope.attention_factor != built_in) {
         header.set(arch + ".rope.scaling.attn_factor", static_cast<float>(*rope.attention_factor / built_in));
+    }
+    if (rope.query_beta) {
+        header.set(arch + ".attention.temperature_scale", static_cast<float>(*rope.query_beta));
+        header.set(arch + ".attention.temperature_length", static_cast<uint32_t>(rope.n_ctx_original));
     }
     if (rope.beta_fast) {
         header.set(arch + ".rope.scaling.yarn_beta_fast", static_cast<float>(*rope.beta_fast));
@@ -141,8 +145,8 @@ void set_model(GgufWriter & header, const ArchMapping & mapping, const HfParams 
     size(".attention.value_length", params.head_dim);
     header.set(arch + ".attention.layer_norm_rms_epsilon", static_cast<float>(params.norm_eps));
     set_rope(header, arch, params);
+    header.set(arch + ".attention.causal", !mapping.diffusion); // said either way: files that don't may be anything
     if (mapping.diffusion) {
-        header.set(arch + ".attention.causal", false);
         header.set("diffusion.shift_logits", mapping.shift);
     }
     if (params.block_length > 0) {
@@ -150,6 +154,12 @@ void set_model(GgufWriter & header, const ArchMapping & mapping, const HfParams 
     }
     if (params.recommended > 0) {
         header.set("diffusion.recommended_block_length", static_cast<uint32_t>(params.recommended));
+    }
+    if (params.delete_id >= 0) {
+        header.set("diffusion.delete_token_id", static_cast<uint32_t>(params.delete_id));
+    }
+    if (params.split_id >= 0) {
+        header.set("diffusion.split_token_id", static_cast<uint32_t>(params.split_id));
     }
     if (params.moe.n_expert > 0) {
         set_experts(header, arch, params.moe);

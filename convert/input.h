@@ -25,9 +25,11 @@ struct ConvertInput {
 };
 
 // A Hugging Face directory, a GGUF file (of a split model any part) or a llama2.c .bin, told apart by what they are.
-ConvertInput open_input(const std::string & path, const QuantMix & mix, const LogCallback & log);
+// force_causal: an autoregressive architecture is one, although the checkpoint's code has the name of a diffusion model.
+ConvertInput open_input(const std::string & path, const QuantMix & mix, const LogCallback & log,
+                        bool force_causal = false);
 
-ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCallback & log);
+ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCallback & log, bool force_causal);
 ConvertInput open_gguf(const std::string & path, const QuantMix & mix, const LogCallback & log);
 ConvertInput open_llama2c(const std::string & path, const QuantMix & mix);
 

@@ -3,7 +3,6 @@
 #include "buoy/message.h"
 #include "hf-config.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace buoy {
@@ -26,12 +25,17 @@ std::vector<bool> read_dense(const HfJson & config, int64_t n_layer) {
     if (flags != nullptr && flags->is_array() && static_cast<int64_t>(flags->size()) != n_layer) {
         fail(config.path(), ": 'moe_layer_freq' has ", flags->size(), " entries, the model ", n_layer, " layers");
     }
+    std::vector<bool> in_list(static_cast<size_t>(n_layer));
+    for (const Json & layer : listed != nullptr && listed->is_array() ? *listed : Json::array()) {
+        if (layer.is_number_integer() && layer >= 0 && layer < n_layer) {
+            in_list[layer.get<size_t>()] = true;
+        }
+    }
     std::vector<bool> dense;
     for (int64_t layer = 0; layer < n_layer; layer++) {
-        const bool in_list = listed != nullptr && listed->is_array() &&
-                             std::find(listed->begin(), listed->end(), layer) != listed->end();
+        const bool named   = in_list[static_cast<size_t>(layer)];
         const bool flagged = flags != nullptr && flags->is_array() && (*flags)[static_cast<size_t>(layer)] == Json(0);
-        dense.push_back(layer < first || in_list || (layer + 1) % every != 0 || flagged);
+        dense.push_back(layer < first || named || (layer + 1) % every != 0 || flagged);
     }
     return dense;
 }

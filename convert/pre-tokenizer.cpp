@@ -17,6 +17,7 @@ struct KnownPre {
     const char * name; // what libllama calls these rules
     bool         ignore_merges;
     Steps        steps;
+    bool         either = false; // ignoring merges or not, if that makes no difference for the vocabulary
 };
 
 // libllama turns these names back into the same rules (and into ignore_merges).
@@ -36,6 +37,15 @@ const std::vector<KnownPre> & known_pres() {
                                         R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)" +
                                         spaces;
 
+    static const std::string seed = words + R"(|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|)" + spaces;
+
+    // capitals and what has no case, then small letters, or the other way round
+    static const std::string large  = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])";
+    static const std::string small  = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
+    static const std::string before = R"([^\r\n\p{L}\p{N}]?)";
+    static const std::string tekken = before + large + "*" + small + "+|" + before + large + "+" + small +
+                                      R"(*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" + spaces;
+
     static const std::vector<KnownPre> known = {
         {"llama-bpe", true, {llama3, "[bytes]"}},
         {"smaug-bpe", false, {llama3, "[bytes]"}},
@@ -43,6 +53,8 @@ const std::vector<KnownPre> & known_pres() {
         {"qwen35", false, {qwen35, "[bytes]"}},
         {"llada-moe", false, {bailing, "[bytes]"}},
         {"deepseek-v3", false, {R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+", deepseek, "[bytes]"}},
+        {"seed-coder", false, {seed, "[bytes]"}},
+        {"tekken", true, {tekken, "[bytes]"}, true},
         {"gpt-2", false, {"[gpt2-bytes]"}},
         {"smollm", false, {"[digits]", "[gpt2-bytes]"}},
     };
@@ -138,8 +150,9 @@ PreTokenizer recognise_byte_level(const HfJson & tokenizer, const Json & pre, co
     const char * fallback      = nullptr;
     for (const KnownPre & known : known_pres()) {
         if (known.steps == steps) {
-            if (known.ignore_merges == ignore_merges) {
-                result.name = known.name;
+            if (known.ignore_merges == ignore_merges || known.either) {
+                result.name         = known.name;
+                result.needs_merges = known.ignore_merges && !ignore_merges;
                 return result;
             }
             fallback = known.name;

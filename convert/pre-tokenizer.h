@@ -16,6 +16,7 @@ struct PreTokenizer {
     std::string   name;       // tokenizer.ggml.pre
     std::string   normalizer; // tokenizer.ggml.normalizer: "none" or "nfc"; ours, upstream has no such key
     bool          prefix_space = false;
+    bool needs_merges = false; // libllama takes a whole word that is a token, the file merges: must be the same
 };
 
 // Recognises the splitting rules of a tokenizer.json by their patterns, so that a new model with an old tokenizer needs

@@ -1,5 +1,6 @@
 #include "size-label.h"
 
+#include "base/file-name.h"
 #include "buoy/message.h"
 
 #include <cmath>
@@ -43,16 +44,12 @@ std::string size_label(const std::vector<PlannedTensor> & tensors) {
 std::string file_name(const std::string & name, const std::string & size_label, const std::string & encoding) {
     static const std::regex has_size("(^|-)([0-9]+x)?[0-9]+(\\.[0-9]+)?[KMBT](-|$)", std::regex::icase);
 
-    std::string base;
-    for (const char c : name) {
-        const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
-        base += plain ? c : '-';
-    }
-    if (base.empty() || base[0] == '.') {
-        base = "model" + base;
-    }
-    const bool sized = size_label.empty() || std::regex_search(base, has_size);
-    return concat(base, sized ? "" : "-" + size_label, "-", encoding, ".gguf");
+    constexpr size_t label_length_max = 32; // 8x7B takes 4
+
+    const std::string base  = file_name_of(name, "model");
+    const std::string label = file_name_part(size_label, label_length_max);
+    const bool        sized = label.empty() || std::regex_search(base, has_size);
+    return concat(base, sized ? "" : "-" + label, "-", encoding, ".gguf");
 }
 
 } // namespace buoy

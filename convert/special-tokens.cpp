@@ -45,13 +45,15 @@ std::optional<std::string> token_text(const std::optional<HfJson> & file, const 
 
 // 2 or [2, 5]; anything else counts as absent.
 std::vector<int64_t> token_ids(const HfJson & file, const std::string & key) {
+    constexpr size_t ids_max = 64; // models have one to five
+
     std::vector<int64_t> ids;
     const Json *         value = file.find({key.c_str()});
     if (value == nullptr) {
         return ids;
     }
     for (const Json & id : value->is_array() ? *value : Json::array({*value})) {
-        if (id.is_number_integer()) {
+        if (id.is_number_integer() && ids.size() < ids_max) {
             ids.push_back(id.get<int64_t>());
         }
     }

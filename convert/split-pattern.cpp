@@ -23,8 +23,10 @@ bool is_space(uint32_t c) {
            c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-// The category's letter: L, M, N, P, S, Z or C.
-char category(uint32_t c) { return utf8proc_category_string(static_cast<utf8proc_int32_t>(c))[0]; }
+// Lu, Ll, … belong to L, as to themselves.
+bool has_category(uint32_t c, const std::string & name) {
+    return std::string(utf8proc_category_string(static_cast<utf8proc_int32_t>(c))).compare(0, name.size(), name) == 0;
+}
 
 uint32_t folded(uint32_t c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
 
@@ -179,11 +181,14 @@ private:
                 if (!accept("{")) {
                     refuse();
                 }
-                const char letter = static_cast<char>(take());
+                std::string name(1, static_cast<char>(take()));
                 if (!accept("}")) {
-                    refuse();
+                    name += static_cast<char>(take());
+                    if (!accept("}")) {
+                        refuse();
+                    }
                 }
-                return [letter, c](uint32_t x) { return (category(x) == letter) == (c == 'p'); };
+                return [name, c](uint32_t x) { return has_category(x, name) == (c == 'p'); };
             }
             default: break;
         }

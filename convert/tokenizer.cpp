@@ -1,6 +1,7 @@
 #include "tokenizer.h"
 
 #include "buoy/message.h"
+#include "hf-encoder.h"
 #include "sentencepiece.h"
 #include "special-tokens.h"
 #include "vocab-files.h"
@@ -176,6 +177,17 @@ void read_merges(Tokenizer & out, const std::unordered_map<std::string, int32_t>
     }
 }
 
+// Taking a word that is a token as it is, is what merging its characters gives.
+void check_merges(const HfJson & file) {
+    const HfEncoder encoder(file);
+    for (const auto & [text, id] : file.json()["model"]["vocab"].items()) {
+        if (!encoder.makes(text)) {
+            fail(file.path(), ": the merges do not make token ", id.dump(), " (", in_quotes(text),
+                 "), so libllama, which ignores merges for whole words, would read it differently");
+        }
+    }
+}
+
 HfJson load_tokenizer(const std::string & dir) {
     std::optional<HfJson> file = HfJson::load_if_present((std::filesystem::path(dir) / "tokenizer.json").string());
     if (!file) {
@@ -221,6 +233,9 @@ Tokenizer read_tokenizer(const std::string & dir, const HfJson & config, int64_t
     read_vocabulary(out, n_vocab, file);
     const auto ids = index_tokens(out, file);
     read_merges(out, ids, file);
+    if (out.pre.needs_merges) {
+        check_merges(file);
+    }
     read_special_tokens(out, ids, dir, file, config, log);
     read_chat_template(out, dir);
     out.file = file;

@@ -53,7 +53,8 @@ endfunction()
 
 function(buoy_deps_key args out)
     set(recipe "")
-    file(GLOB files "${BUOY_GGML_DIR}/CMakeLists.txt" "${BUOY_GGML_DIR}/*.h")
+    file(GLOB files "${BUOY_GGML_DIR}/CMakeLists.txt" "${BUOY_GGML_DIR}/*.h" "${BUOY_GGML_DIR}/*.cpp"
+        "${BUOY_GGML_DIR}/../examples/common/standard-streams.*")
     foreach(file IN LISTS files)
         file(SHA256 "${file}" hash)
         list(APPEND recipe "${hash}")

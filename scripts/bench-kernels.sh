@@ -23,8 +23,8 @@ TEXT
 
 types=q4_0,q4_1,q5_0,q5_1,q8_0,q4_K,q5_K,q6_K,q2_K,q3_K,iq4_nl,iq4_xs,mxfp4,f16,bf16,f32
 rows=1,2,4,8,16,32,64,256,512
-specs=(llada:E=1024,L=2,H=16,FF=3072,V=512 llada:E=2048,L=1,H=16,FF=6144,V=512 llada:E=4096,L=1,H=32,FF=12288,V=512
-    llada-moe:E=2048,L=1,H=16,X=64,U=8,FX=1024,V=512)
+specs=("llada:E=1024,L=2,H=16,FF=3072,V=512" "llada:E=2048,L=1,H=16,FF=6144,V=512" "llada:E=4096,L=1,H=32,FF=12288,V=512"
+    "llada-moe:E=2048,L=1,H=16,X=64,U=8,FX=1024,V=512")
 quick_specs=("${specs[0]}" "${specs[3]}")
 given=() threads=2 dir="" samples="" choices=no
 while [ $# -gt 0 ]; do
@@ -61,7 +61,7 @@ if [ -z "$dir" ]; then
     cmake --preset default >&2
     cmake --build --preset default --parallel "$(cores)" --target llama-diffusion-bench >&2
 fi
-bench_with
+bench_with "$dir"
 
 # measure N REPETITIONS KERNELS REPACK: appends model|type|rows|kernels|ms for each, the shortest of so many passes.
 measure() {

@@ -52,7 +52,7 @@ if [ -z "$dir" ]; then
     cmake --preset default -DBUOY_UPSTREAM_PROGRAMS=llama-bench >&2
     cmake --build --preset default --parallel "$(cores)" --target llama-diffusion-bench >&2
 fi
-bench_with llama-bench
+bench_with "$dir" llama-bench
 
 n_prompt=512 n_new=128
 history="256,2048"

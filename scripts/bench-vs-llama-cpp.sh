@@ -59,7 +59,7 @@ if [ -z "$dir" ]; then
     fi
     cmake --build --preset default --parallel "$(cores)" --target llama-diffusion-bench >&2
 fi
-bench_with llama-diffusion-cli
+bench_with "$dir" llama-diffusion-cli
 
 # Their milliseconds, loading excluded; stops unless they made as many passes as we do.
 run_theirs() {

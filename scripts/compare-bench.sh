@@ -72,7 +72,9 @@ mode() {
     new="$(sort -g "$work/samples.1" | head -n 1)"
     ratio="$(awk -v old="$old" -v new="$new" 'BEGIN { printf "%.3f", new / old }')"
     printf '| %s | %.1f | %.1f | %s |\n' "$name" "$old" "$new" "$ratio"
-    awk -v ratio="$ratio" 'BEGIN { exit !(ratio > 1.03) }' && slower="$slower, $name" || true
+    if awk -v ratio="$ratio" 'BEGIN { exit !(ratio > 1.03) }'; then
+        slower="$slower, $name"
+    fi
 }
 
 echo "| mode | old, ms | new, ms | new / old |"

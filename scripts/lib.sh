@@ -89,10 +89,10 @@ brew_install() {
     brew install --quiet "${missing[@]}"
 }
 
-# install_packages build|test: installs what building (and testing) needs and is not there.
+# install_packages build|test|fuzz: installs what building (and testing, and fuzzing) needs and is not there.
 install_packages() {
     local for_tests=no
-    [ "$1" = test ] && for_tests=yes
+    [ "$1" = build ] || for_tests=yes
     if [ "$(uname -s)" = Darwin ]; then
         command -v brew >/dev/null || die "install Homebrew (https://brew.sh) or by hand: cmake ninja utf8proc doctest"
         command -v c++ >/dev/null || die "install the command line tools: xcode-select --install"
@@ -100,7 +100,9 @@ install_packages() {
         [ $for_tests = no ] || brew_install doctest clang-format numpy
     elif command -v apt-get >/dev/null; then
         local packages=(cmake ninja-build g++ ccache git zlib1g-dev libutf8proc-dev libedit-dev)
-        [ $for_tests = no ] || packages+=(doctest-dev clang-format python3-numpy iproute2 groff-base)
+        [ $for_tests = no ] || packages+=(doctest-dev clang-format shellcheck iproute2 groff-base
+            python3-numpy python3-matplotlib python3-nbclient python3-ipykernel python3-pip python3-wheel)
+        [ "$1" != fuzz ] || packages+=(clang libclang-rt-dev)
         have_tree || packages+=(ca-certificates)
         apt_install "${packages[@]}"
         # only the report's test looks at a page; Ubuntu has it as a snap
@@ -166,13 +168,13 @@ build() {
     cmake --build --preset "$preset" --parallel "$(cores)" "$@"
 }
 
-# bench_with [THEIRS]: what a measurement, or a comparison with the pinned llama.cpp's program THEIRS, needs from the build in $dir:
+# bench_with BUILD [THEIRS]: what a measurement, or a comparison with the pinned llama.cpp's program THEIRS, needs from a build:
 # sets bench, theirs, work (removed at the end) and models.
 bench_with() {
-    bench="$dir/bin/llama-diffusion-bench"
-    theirs="$dir/upstream/${1:-}"
+    bench="$1/bin/llama-diffusion-bench"
+    theirs="$1/upstream/${2:-}"
     [ -x "$bench" ] || die "$bench is not there"
-    [ $# = 0 ] || [ -x "$theirs" ] || die "$theirs is not there"
+    [ $# = 1 ] || [ -x "$theirs" ] || die "$theirs is not there"
     work="$(mktemp -d)"
     trap 'rm -rf "$work"' EXIT
     models="${XDG_CACHE_HOME:-$HOME/.cache}/buoy/bench"

@@ -13,7 +13,7 @@ while [ $# -gt 0 ]; do
     case "$1" in
         --only) only="${2:?--only needs a name}"; shift ;;
         --out) out="${2:?--out needs a directory}"; shift ;;
-        --list) printf '%s\n' $names; exit ;;
+        --list) printf '%s\n' "$names" | tr ' ' '\n'; exit ;;
         *) die "unknown argument $1, expected --only NAME, --out DIR or --list" ;;
     esac
     shift

@@ -6,7 +6,7 @@ build=${1:-build}
 
 {
     "$build/bin/llama-diffusion-cli" --help-markdown
-    for name in llama-diffusion-eval llama-attention llama-diffusion-bench llama-diffusion-convert; do
+    for name in llama-diffusion-eval llama-attention llama-diffusion-bench llama-diffusion-convert llama-diffusion-server; do
         echo
         "$build/bin/$name" --help-markdown
     done

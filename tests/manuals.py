@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-PROGRAMS = ["llama-diffusion-cli", "llama-diffusion-eval", "llama-attention", "llama-diffusion-bench", "llama-diffusion-convert"]
+PROGRAMS = ["llama-diffusion-cli", "llama-diffusion-eval", "llama-attention", "llama-diffusion-bench", "llama-diffusion-convert", "llama-diffusion-server"]
 
 
 def run(*args, **more):
@@ -92,7 +92,7 @@ COMPLETED = [
     ("llama-attention floating recor", "recorded.npz"),
     ("llama-attention floating --rul", "--rule"),
     ("llama-diffusion-convert --outtype q4_k_", "q4_k_m"),
-    ("llama-diffusion-eval qa --mod", "--model"),
+    ("llama-diffusion-eval qa --thr", "--threads"),
 ]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the README's commands in a fresh directory: readme.sh README.md BIN_DIR. The two scripts and blocks marked as needing a
-# download are left out.
+# download are left out, and the server, which does not end.
 set -euo pipefail
 
 work="$(mktemp -d)"
@@ -12,7 +12,7 @@ ln -s "$(cd "$(dirname "$1")" && pwd)/models" "$work/models"
 awk '/needs a download/ { skip = 1 }
      /^```sh$/ { inside = 1; next }
      /^```/ { if (inside) { inside = 0; skip = 0 } }
-     inside && !skip && /^build\/bin\// { print }' "$1" > "$work/commands"
+     inside && !skip && /^build\/bin\// && !/^build\/bin\/llama-diffusion-server/ { print }' "$1" > "$work/commands"
 
 cd "$work"
 n=0

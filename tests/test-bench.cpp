@@ -182,6 +182,59 @@ TEST_CASE("bench: the profile splits a step, growth compares with its first row"
     CHECK(lines[6].rfind("64 tokens: ", 0) == 0);
 }
 
+TEST_CASE("bench: the machine's peak, alone") {
+    const ProgramResult md = bench({"--peak", "-t", "1,2"});
+    REQUIRE_MESSAGE(md.code == 0, md.err);
+    const std::vector<std::string> lines = lines_of(md.out);
+    REQUIRE(lines.size() == 4);
+    CHECK(cells_of(lines[0]) == std::vector<std::string>{"threads", "instructions", "F32 GMAC/s", "BF16 GMAC/s",
+                                                         "int8 GMAC/s", "memory GB/s"});
+    CHECK(cells_of(lines[2])[0] == "1");
+    CHECK(cells_of(lines[3])[0] == "2");
+
+    const ProgramResult all = bench({"--peak", "-t", "1", "-o", "json"});
+    REQUIRE_MESSAGE(all.code == 0, all.err);
+    const json rows = json::parse(all.out);
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].at("threads") == 1);
+    CHECK(rows[0].at("memory_gb_per_s").get<double>() > 0.0);
+    for (const char * key : {"f32_gmac_per_s", "int8_gmac_per_s"}) {
+        CHECK((rows[0].at(key).is_null() || rows[0].at(key).get<double>() > 0.0));
+    }
+    const ProgramResult line = bench({"--peak", "-t", "1", "-o", "jsonl"});
+    CHECK(json::parse(line.out).at("threads") == 1);
+    const std::vector<std::string> csv = lines_of(bench({"--peak", "-t", "1", "-o", "csv"}).out);
+    REQUIRE(csv.size() == 2);
+    CHECK(csv[0] == "threads,instructions,f32_gmac_per_s,bf16_gmac_per_s,int8_gmac_per_s,memory_gb_per_s");
+}
+
+TEST_CASE("bench: with --peak, rows have their share of it") {
+    const ProgramResult result = bench_tiny(with(short_run, {"--peak", "-o", "jsonl"}));
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const json row = json::parse(result.out);
+    CHECK(row.at("peak_threads") == 1);
+    CHECK(row.at("f32_gmac").get<double>() > 0.0);
+    CHECK(row.at("int8_gmac") == 0.0);
+    const double ms = row.at("ms_per_forward");
+    if (!row.at("peak_f32_gmac_per_s").is_null()) {
+        CHECK(
+            row.at("peak_percent").get<double>() ==
+            doctest::Approx(row.at("f32_gmac").get<double>() * 1e5 / row.at("peak_f32_gmac_per_s").get<double>() / ms));
+    }
+    CHECK(row.at("memory_percent").get<double>() == doctest::Approx(row.at("weights_read_gb").get<double>() * 1e5 /
+                                                                    row.at("peak_memory_gb_per_s").get<double>() / ms));
+
+    const ProgramResult table = bench_tiny({"--forward", "16", "--peak"});
+    REQUIRE_MESSAGE(table.code == 0, table.err);
+    const std::vector<std::string> lines = lines_of(table.out);
+    REQUIRE(lines.size() == 7); // the peak with one thread, an empty line, and the row
+    CHECK(lines[3].empty());
+    const std::vector<std::string> head = cells_of(lines[4]);
+    CHECK(std::find(head.begin(), head.end(), "% of peak") != head.end());
+    CHECK(std::find(head.begin(), head.end(), "% of memory") != head.end());
+    CHECK(cells_of(lines[6]).size() == head.size());
+}
+
 TEST_CASE("bench: a random model is written once, and replaced only by force") {
     const std::string              path = temp_dir() + "/made.gguf";
     const std::vector<std::string> make = {"--make-model", "dream:E=64,L=1,H=2,V=300,TYPE=q8_0", "-o", path};
@@ -244,6 +297,8 @@ TEST_CASE("bench: a wrong command line ends with 1 and one line") {
     check_refused(bench_tiny({"--forward", "16", "--cache", "prefix"}), "prefix");
     check_refused(bench_tiny({"--forward", "16", "--steps", "4"}), "--steps");
     check_refused(bench_tiny({"--forward", "16", "--profile"}), "--profile");
+    check_refused(bench({"--peak", "-n", "4"}), "no model given");
+    check_refused(bench({"--peak", "-t", "many"}), "'many'");
     check_refused(bench_tiny({"-ngl", "some"}), "'some'");
     check_refused(bench_tiny({"-dev", "CUDA9"}), "unknown device 'CUDA9'");
     check_refused(bench_tiny({"-ts", "1,x"}), "'x'");

@@ -172,3 +172,70 @@ TEST_CASE("chat: broken templates are one line that names the key") {
     CHECK(error_of([] { load("").render_chat({}, false); }).find("tokenizer.chat_template is missing") !=
           std::string::npos);
 }
+
+TEST_CASE("chat: templates that never end, or fill the memory, or recurse, are errors that name the model") {
+    const auto repeated = [](const std::string & part, size_t n) {
+        std::string text;
+        for (size_t i = 0; i < n; i++) {
+            text += part;
+        }
+        return text;
+    };
+    const std::string loop = "{% for i in range(100000) %}";
+    struct Case {
+        std::string source;
+        std::string reason; // empty: whichever comes first
+    };
+    const std::vector<Case> cases = {
+        {"{{ " + std::string(16000, '-') + "1 }}", "nests"},
+        {"{{ " + repeated("- ", 16000) + "1 }}", "nests"},
+        {"{{ " + repeated("(", 201) + "1" + repeated(")", 201) + " }}", "nests"},
+        {repeated("{% if 1 %}", 201) + repeated("{% endif %}", 201), "nests"},
+        {"{{ " + repeated("not ", 150000) + "1 }}", ""},
+        {"{{ 1" + repeated("+1", 300000) + " }}", ""},
+        {"{{ a" + repeated(".b", 300000) + " }}", ""},
+        {"{{ a" + repeated("|string", 100000) + " }}", ""},
+        {"{{ a" + repeated("()", 300000) + " }}", ""},
+        {"{{ 1" + repeated(" if 1 else 1", 60000) + " }}", ""},
+        {"{% if 0 %}" + repeated("{% elif 0 %}", 60000) + "{% endif %}", ""},
+        {repeated("{%", 500000), ""},
+        {repeated("{{", 500000), ""},
+        {repeated("{#", 500000), ""},
+        {repeated("\r\n", 500000), ""},
+        {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recurses too deeply"},
+        {"{% macro f(n) %}{{ f(n + 1) ~ f(n + 1) }}{% endmacro %}{{ f(0) }}", ""},
+        {loop + loop + loop + "{% endfor %}{% endfor %}{% endfor %}", ""},
+        {"{% for i in range(1000000000000) %}x{% endfor %}", ""},
+        {"{{ 'a' * 1000000000000 }}", ""},
+        {"{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ "
+         "ns.x }}",
+         ""},
+        {"{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x }}",
+         ""},
+        {"{% set ns = namespace() %}{% set ns.x = ns %}{{ ns | tojson }}", ""},
+    };
+    for (const Case & one : cases) {
+        CAPTURE(one.source.substr(0, 60));
+        const Vocab       vocab   = load(one.source); // who does not chat can do without
+        const std::string message = error_of([&] { vocab.render_chat({{"user", "a"}}, true); });
+        CAPTURE(message);
+        if (one.reason.empty() && message == "no error") {
+            continue; // the engine's way to cope with it is as good
+        }
+        CHECK(message.find("chat.gguf: tokenizer.chat_template ") != std::string::npos);
+        CHECK(message.find(one.reason) != std::string::npos);
+        CHECK(message.size() < 600);
+    }
+}
+
+TEST_CASE("chat: what ordinary templates do stays possible") {
+    std::string nested;
+    for (int i = 0; i < 60; i++) {
+        nested = "{% if 1 %}" + nested + "{% endif %}";
+    }
+    CHECK(load(nested + "x").render_chat({{"user", "a"}}, true) == "x");
+    CHECK(load("{% macro f(n) %}{% if n > 0 %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(20) }}")
+              .render_chat({{"user", "a"}}, true) == "2019181716151413121110987654321");
+    std::vector<ChatMessage> many(3000, {"user", std::string(1000, 'x')});
+    CHECK(load(chatml).render_chat(many, true).size() > 3000 * 1000);
+}

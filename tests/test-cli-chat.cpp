@@ -2,12 +2,15 @@
 
 #include "buoy/vocab.h"
 #include "support/cli.h"
+#include "support/memory-limit.h"
 #include "support/paths.h"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -137,3 +140,38 @@ TEST_CASE("cli: in a chat Ctrl-C stops the answer, twice at the prompt it leaves
 }
 
 #endif
+
+TEST_CASE("cli: input that never ends is refused, not kept") {
+    if (!std::filesystem::exists("/dev/zero")) {
+        return;
+    }
+    const std::string model    = tiny_chat_model("llada");
+    const std::string dir      = temp_dir();
+    std::string       messages = "\\\n"; // a line that goes on, again and again
+    while (messages.size() < (36u << 20)) {
+        messages += messages;
+    }
+    std::ofstream(dir + "/continued") << messages;
+    struct Case {
+        Args        args;
+        std::string input;
+        std::string words;
+    };
+    for (const Case & one : {Case{{"-cnv"}, "/dev/zero", "standard input: a line of more than 16 MiB"},
+                             Case{{"-cnv"}, dir + "/continued", "standard input: a message of more than 16 MiB"},
+                             Case{{"-p", "-"}, "/dev/zero", "standard input has more than 256 MiB"},
+                             Case{{"-f", "/dev/zero"}, "", "has more than 256 MiB"},
+                             Case{{"--tokens", "@/dev/zero"}, "", "has more than 256 MiB"}}) {
+        ProgramSpec spec;
+        spec.name  = "llama-diffusion-cli";
+        spec.args  = Args{"-m", model, "--no-perf"} + one.args;
+        spec.input = one.input;
+        const MemoryLimit   limit(uint64_t{3} << 30);
+        const ProgramResult result = run_program(spec);
+        CAPTURE(result.err);
+        CHECK_FALSE(result.timed_out);
+        CHECK(result.code == 1);
+        CHECK(result.is_one_line());
+        CHECK(result.err.find(one.words) != std::string::npos);
+    }
+}

@@ -15,6 +15,11 @@ using namespace buoy::test;
 
 namespace {
 
+std::string hex_escape(char c) {
+    const char * const digits = "0123456789abcdef";
+    return {'\\', 'x', digits[(c >> 4) & 15], digits[c & 15]};
+}
+
 std::string read_file(const std::string & path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -110,9 +115,10 @@ TEST_CASE("cli visual: the last frame stays, and the answer is on a terminal onc
     CHECK(count(text, "step 8 ") == 1);
     CHECK(count(text, "step 7 ") == 0);
     const std::string tail = both.err.substr(both.err.rfind("\033[J") + 3);
-    std::string       sent; // a terminal makes newlines so
+    std::string       sent; // a terminal makes newlines so, and gets no control characters
     for (const char c : answer + "\n") {
-        sent += c == '\n' ? "\r\n" : std::string(1, c);
+        const bool control = (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
+        sent += c == '\n' ? "\r\n" : control ? hex_escape(c) : std::string(1, c);
     }
     CHECK(tail.rfind(sent + "\033[2mstep 8 ", 0) == 0);
 }

@@ -9,12 +9,15 @@
 #include "support/hf-dir.h"
 #include "support/paths.h"
 #include "support/random-context.h"
+#include "support/run-program.h"
 #include "text/llama-handles.h"
 
 #include <doctest/doctest.h>
 #include <llama.h>
 
 #include <cmath>
+#include <csignal>
+#include <filesystem>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -210,4 +213,41 @@ TEST_CASE("imatrix, loss: what can't be done is said") {
     write_file(params.text, "x");
     CHECK_THROWS_AS(make_imatrix(params), Error);
     CHECK_FALSE(GgufFile::open(params.model).tensors().empty());
+}
+
+TEST_CASE("imatrix, loss: a model file that shrinks while it is mapped is one line") {
+    if (!std::filesystem::exists("/proc/self/maps")) {
+        return;
+    }
+    const std::string text = temp_dir() + "/text.txt";
+    write_file(text, std::string(20000, 'a'));
+    for (const char * command : {"loss", "imatrix"}) {
+        CAPTURE(command);
+        RandomModel model;
+        model.n_embd           = 256;
+        model.n_layer          = 4;
+        const std::string path = random_gguf(model);
+        ProgramSpec       spec;
+        spec.name = "llama-diffusion-convert";
+        spec.args = {command, "-m", path, "-f", text, "-c", "64", "-t", "1"};
+        if (std::string(command) == "imatrix") {
+            spec.args.insert(spec.args.end(), {"-o", temp_dir() + "/out.gguf"});
+        }
+        const auto check = [](const ProgramResult & result) {
+            CAPTURE(result.err);
+            CHECK(result.code == 2);
+            CHECK(result.is_one_line());
+            CHECK(result.err.find("shrank") != std::string::npos);
+        };
+        Program struck(spec); // what the system sends where a page is gone
+        REQUIRE(struck.await_handler(SIGBUS));
+        REQUIRE(struck.await_mapping(path));
+        struck.send(SIGBUS);
+        check(struck.finish());
+
+        Program program(spec);
+        REQUIRE(program.await_mapping(path));
+        std::filesystem::resize_file(path, 0);
+        check(program.finish());
+    }
 }

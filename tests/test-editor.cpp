@@ -215,11 +215,16 @@ TEST_CASE("editor: goes before what the parameters call already") {
 
 TEST_CASE("comparison: changed positions, and confidences of what both runs scored") {
     Generation a, b;
-    a.sequence             = {1, 2, 3, 4};
-    b.sequence             = {1, 9, 3, 8, 7};
-    a.steps                = {{0, 0, {}, {{1, 0.5f}, {3, 0.25f}}}, {1, 0, {}, {{3, 0.5f}}}};
-    b.steps                = {{0, 0, {}, {{1, 0.75f}, {2, 1.0f}}}, {1, 0, {}, {{3, 0.25f}}}};
-    const EditComparison c = compare_runs(a, b);
+    a.sequence = {1, 2, 3, 4};
+    b.sequence = {1, 9, 3, 8, 7};
+    a.steps.resize(2);
+    b.steps.resize(2);
+    a.steps[1].step = b.steps[1].step = 1;
+    a.steps[0].confidence             = {{1, 0.5f}, {3, 0.25f}};
+    a.steps[1].confidence             = {{3, 0.5f}};
+    b.steps[0].confidence             = {{1, 0.75f}, {2, 1.0f}};
+    b.steps[1].confidence             = {{3, 0.25f}};
+    const EditComparison c            = compare_runs(a, b);
     CHECK(c.n_changed == 3);
     CHECK(c.first_changed == 1);
     CHECK(c.n_scored == 2); // (0, 1) and (1, 3)

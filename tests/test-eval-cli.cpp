@@ -186,7 +186,7 @@ TEST_CASE("eval cli: what it refuses") {
     check_refused(eval({"ask"}), "unknown command 'ask'");
     check_refused(eval({"qa", "-m", "buoy-mdm"}), "qa needs");
     check_refused(eval({"summary"}), "summary needs exactly one result file");
-    check_refused(eval({"summary", dir + "/none"}), "can't be read");
+    check_refused(eval({"summary", dir + "/none"}), "/none: cannot open");
     check_refused(eval(questions(dir + "/new", {"--gold-position", "6"})), "gold position 6, expected 1 to 5");
     check_refused(eval(questions(dir + "/new", {"--shard", "4/3"})), "'4/3' is not I/N");
     check_refused(eval(questions(dir + "/new", {"--passages", "0"})), "from 1 to");

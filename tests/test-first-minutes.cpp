@@ -120,7 +120,7 @@ TEST_CASE("first minutes: the names of bundled models work in every program") {
     CHECK(cli({"tokens-freq", "-m", "buoy-mdm", "-f", text, "-o", dir + "/freq.json"}).code == 0);
     check_refused(cli({"-m", "buoy-mmd", "-p", "x"}), "did you mean buoy-mdm?");
     for (const char * name : {"llama-diffusion-cli", "llama-diffusion-eval", "llama-attention", "llama-diffusion-bench",
-                              "llama-diffusion-convert", "llama-simple"}) {
+                              "llama-diffusion-convert", "llama-diffusion-server", "llama-simple"}) {
         CHECK(run(name, {"--version"}).out.rfind(std::string(name) + " ", 0) == 0);
     }
     CHECK(contains(run("llama-diffusion-convert", {"imatrix", "--version"}).out, "llama-diffusion-convert "));

@@ -17,8 +17,8 @@ namespace {
 
 ProgramResult run(const std::string & name, const Args & args) { return run_program({name, args, {}, {}, {}}); }
 
-const char * const programs[] = {"llama-diffusion-cli", "llama-diffusion-eval qa", "llama-attention floating",
-                                 "llama-diffusion-bench", "llama-diffusion-convert"};
+const char * const programs[] = {"llama-diffusion-cli",   "llama-diffusion-eval qa", "llama-attention floating",
+                                 "llama-diffusion-bench", "llama-diffusion-convert", "llama-diffusion-server"};
 
 // A program, with a command where it needs one.
 ProgramResult run_any(const std::string & line, const Args & args) {

@@ -280,6 +280,118 @@ print(n)
     CHECK(out == std::to_string(8 * (args.size() - 1)) + "\n");
 }
 
+TEST_CASE("gguf-py: arrays by TransformerLens's names, with a step axis and labels") {
+    if (!ready()) {
+        return;
+    }
+    std::vector<std::string> args;
+    for (const Args & one : {Args{"llada"}, Args{"llada", "--diffusion-cache", "dual", "--diffusion-block-length", "4"},
+                             Args{"llama", "--attn-heads", "1,3"}}) {
+        args.push_back(temp_dir() + "/names-" + std::to_string(args.size()) + ".npz");
+        REQUIRE(cli(Args{"-m", tiny_model(one[0]), "-p", "the cat, sat.", "-n", "8", "--ignore-eos", "--attn-dump",
+                         args.back(), "--attn-reduce", "none", "--attn-taps", "pattern,scores,q,k,resid"} +
+                    Args(one.begin() + 1, one.end()))
+                    .code == 0);
+    }
+    const std::string out = run_python(import_package + R"(
+import numpy as np
+members = {"attn.hook_pattern": "attn", "attn.hook_attn_scores": "scores", "attn.hook_rot_q": "q", "attn.hook_rot_k": "k", "hook_resid_post": "resid"}
+dims = {"attn": "step head query key", "scores": "step head query key", "q": "step query head dim", "k": "step key head_kv dim", "resid": "step query dim"}
+for path in sys.argv[1:]:
+    with Recording(path) as run:
+        assert run.names() == [f"blocks.{l}.{hook}" for l in run.layers for hook in members]
+        assert path in repr(run) and "positions" in repr(run) and len(run.pieces) == run.meta["n_positions"]
+        for hook, kind in members.items():
+            array = run["blocks.0." + hook]
+            assert " ".join(array.dims) == dims[kind], array.dims
+            for step in run.steps_with_rows:
+                got, want = array.sel(step=step), run.get(kind, step, 0)
+                if "query" in got.dims:
+                    got = got.sel(query=run.rows(step))
+                if "key" in got.dims:
+                    got = got.isel(key=slice(0, want.shape[{"attn": 2, "scores": 2, "k": 1}[kind]]))
+                got = np.asarray(got)
+                np.testing.assert_array_equal(got.transpose(1, 0, 2) if kind in "qk" else got, want)
+            # whatever the step did not compute is unknown, not zero
+            n_known = sum(run.get(kind, step, 0).size for step in run.steps_with_rows)
+            assert np.isnan(array.values).sum() == array.values.size - n_known, (path, kind)
+        pattern = run["blocks.0.attn.hook_pattern"]
+        first, head = run.steps_with_rows[0], run.heads[-1]
+        mean = pattern.sel(step=first).mean("head")
+        assert mean.dims == ("query", "key") and pattern.sel(head=[head]).shape[1] == 1
+        want = run.get("attn", first, 0)
+        np.testing.assert_allclose(mean.sel(query=run.rows(first)).values[:, :want.shape[2]], want.mean(0), rtol=1e-5)
+        assert np.isnan(mean.values).sum() == mean.values.size - want[0].size and np.isnan(mean.sum("key").values).sum() == mean.shape[0] - want.shape[1]
+        for wrong in [lambda: run["blocks.9.attn.hook_pattern"], lambda: run["hook_embed"], lambda: pattern.sel(layer=0),
+                      lambda: pattern.sel(step=99)]:
+            try:
+                wrong()
+                assert False
+            except KeyError:
+                pass
+print("ok")
+)",
+                                       args);
+    CHECK(out == "ok\n");
+}
+
+TEST_CASE("gguf-py: run() generates, records and says what went wrong") {
+    if (!ready()) {
+        return;
+    }
+    const std::string out =
+        run_python(import_package + R"(
+import os
+program, model, kept = sys.argv[1:]
+r = run("the cat", model=model, program=program, n=6, temp=0, ignore_eos=True, attn_reduce="none", attn_edit=["drop keys=0"])
+path = r.path
+assert r.result["recording"]["path"] == path and len(r.result["tokens"]) == 6 and r.meta["edits"] == ["drop keys=0"]
+assert r["blocks.0.attn.hook_pattern"].shape[0] == len(r.steps) and os.path.exists(path)
+del r
+assert not os.path.exists(os.path.dirname(path))
+assert run("the cat", model=model, program=program, path=kept, n=6).path == kept and os.path.exists(kept)
+try:
+    run("the cat", model=model, program=program, no_such_flag=1)
+    assert False
+except ProgramError as error:
+    assert error.code == 1 and "--no-such-flag" in str(error), error
+try:
+    run("the cat", program="no-such-program")
+    assert False
+except FileNotFoundError as error:
+    assert "no-such-program" in str(error)
+print("ok")
+)",
+                   {bin_dir() + "/llama-diffusion-cli", tiny_model("llada"), temp_dir() + "/kept.npz"});
+    CHECK(out == "ok\n");
+}
+
+TEST_CASE("gguf-py: a wheel is built without a network") {
+    if (!ready()) {
+        return;
+    }
+    const std::string out = run_python(R"(
+import importlib.util, os, shutil, subprocess, sys, zipfile
+if not all(importlib.util.find_spec(name) for name in ["pip", "setuptools", "wheel"]):
+    print("skipped")
+    sys.exit()
+shutil.copytree(sys.argv[1], sys.argv[2] + "/gguf-py", symlinks=False)
+subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", sys.argv[2],
+                sys.argv[2] + "/gguf-py"], check=True)
+(wheel,) = [name for name in os.listdir(sys.argv[2]) if name.endswith(".whl")]
+names = zipfile.ZipFile(sys.argv[2] + "/" + wheel).namelist()
+for part in ["metrics", "plot", "program", "labelled", "recording", "gguf/__init__"]:
+    assert f"buoy/{part}.py" in names, names
+print("ok")
+)",
+                                       {source_dir() + "/gguf-py", temp_dir()});
+    if (out == "skipped\n") {
+        MESSAGE("skipped: no pip, setuptools and wheel");
+        return;
+    }
+    CHECK(out == "ok\n");
+}
+
 TEST_CASE("gguf-py: the example draws a figure") {
     if (!ready()) {
         return;
@@ -295,4 +407,25 @@ TEST_CASE("gguf-py: the example draws a figure") {
                    "/gguf-py/examples/figure.py'\nimport runpy\nrunpy.run_path(sys.argv[0], run_name='__main__')\n",
                {path, path + ".png"});
     CHECK(contains(read_file(path + ".png").substr(0, 8), "PNG"));
+
+    const std::string whole = temp_dir() + "/whole.npz";
+    REQUIRE(
+        cli({"-m", tiny_model("llada"), "-p", "abc", "-n", "4", "--attn-dump", whole, "--attn-reduce", "none"}).code ==
+        0);
+    run_python(import_package + R"(
+import matplotlib
+matplotlib.use("Agg")
+import numpy as np
+from buoy import plot
+with Recording(sys.argv[1]) as a, Recording(sys.argv[2]) as b:
+    shown = plot.temporal(b, rule="std:1").images[0].get_array()
+    np.testing.assert_array_equal(np.asarray(shown), b.temporal())
+    np.testing.assert_array_equal(np.asarray(plot.pattern(b, 1, 0, head=2).images[0].get_array()), b.pattern(1, 0)[2])
+    np.testing.assert_allclose(np.asarray(plot.pattern(b, 1, 0).images[0].get_array()), b.pattern(1, 0).mean(0), rtol=1e-5)
+    lines = plot.absorption(a, b, rule="std:1").lines
+    for line, run in zip(lines, [a, b]):
+        np.testing.assert_allclose(line.get_ydata(), run.absorption("std:1"))
+    assert len(plot.commits(b).collections[0].get_offsets()) == 4
+)",
+               {path, whole});
 }

@@ -1,4 +1,4 @@
-// llama-attention against tests/metrics/reference.py, which computes the same from the definitions.
+// llama-attention against the Python package, which computes the same from the definitions with numpy alone.
 
 #include "support/cli.h"
 #include "support/gguf-bytes.h"
@@ -20,8 +20,9 @@ bool ready() {
 }
 
 std::string script(const std::string & name) {
-    return "import sys\nsys.dont_write_bytecode = True\nsys.path.insert(0, '" + source_dir() +
-           "/tests/metrics')\n"
+    return "import sys\nsys.dont_write_bytecode = True\nsys.path[:0] = ['" + source_dir() + "/tests/metrics', '" +
+           source_dir() +
+           "/gguf-py']\n"
            "exec(open('" +
            source_dir() + "/tests/metrics/" + name + "').read())\n";
 }

@@ -30,7 +30,7 @@ TEST_CASE("version: library, programs and the Python package have the same, and 
     version.pop_back(); // the newline
     CHECK(std::string(buoy::version()).rfind(version, 0) == 0);
     for (const char * name : {"llama-diffusion-cli", "llama-diffusion-eval", "llama-attention", "llama-diffusion-bench",
-                              "llama-diffusion-convert"}) {
+                              "llama-diffusion-convert", "llama-diffusion-server"}) {
         ProgramSpec spec;
         spec.name                = name;
         spec.args                = {"--version"};

@@ -6,7 +6,6 @@
 #include "progress.h"
 #include "run-flags.h"
 
-#include <cstdio>
 #include <memory>
 
 namespace {
@@ -57,8 +56,8 @@ void add_imatrix_command(Program & program) {
     command.run = [typed](const Command & itself) {
         return calibrate(*typed, itself, "collecting", [&] {
             const buoy::ImatrixReport report = buoy::make_imatrix(typed->params);
-            std::printf("%zu tensors, %u chunks, %llu tokens\n", report.n_tensors, report.n_chunks,
-                        static_cast<unsigned long long>(report.n_tokens));
+            print_line("%zu tensors, %u chunks, %llu tokens", report.n_tensors, report.n_chunks,
+                       static_cast<unsigned long long>(report.n_tokens));
         });
     };
 }
@@ -71,8 +70,8 @@ void add_loss_command(Program & program) {
     command.run = [typed](const Command & itself) {
         return calibrate(*typed, itself, "measuring", [&] {
             const buoy::LossReport report = buoy::measure_loss(typed->params);
-            std::printf("%.4f +- %.4f nats over %llu masked tokens\n", report.loss, report.error,
-                        static_cast<unsigned long long>(report.n_hidden));
+            print_line("%.4f +- %.4f nats over %llu masked tokens", report.loss, report.error,
+                       static_cast<unsigned long long>(report.n_hidden));
         });
     };
 }

@@ -6,7 +6,6 @@
 #include "progress.h"
 #include "run-flags.h"
 
-#include <cstdio>
 #include <memory>
 
 namespace {
@@ -36,23 +35,23 @@ void print_plan(const ConvertResult & result) {
         }
         n_all += n;
         n_bits += 8 * tensor.n_bytes;
-        std::printf("%-36s %-20s %5s -> %-6s %11.3f MB\n", tensor.name.c_str(), shape_text(tensor.ne).c_str(),
-                    ggml_type_name(tensor.from), ggml_type_name(tensor.to), static_cast<double>(tensor.n_bytes) / 1e6);
+        print_line("%-36s %-20s %5s -> %-6s %11.3f MB", printable(tensor.name).c_str(), shape_text(tensor.ne).c_str(),
+                   ggml_type_name(tensor.from), ggml_type_name(tensor.to), static_cast<double>(tensor.n_bytes) / 1e6);
     }
     for (const std::string & path : result.paths) {
-        std::printf("%s\n", path.c_str());
+        print_text(path + "\n");
     }
-    std::printf("%zu tensors, %.3f MB in total, %.2f bits per weight\n", result.tensors.size(),
-                static_cast<double>(result.n_bytes) / 1e6, static_cast<double>(n_bits) / static_cast<double>(n_all));
+    print_line("%zu tensors, %.3f MB in total, %.2f bits per weight", result.tensors.size(),
+               static_cast<double>(result.n_bytes) / 1e6, static_cast<double>(n_bits) / static_cast<double>(n_all));
 }
 
 void print_errors(const ConvertResult & result) {
     constexpr size_t n_shown = 5;
-    std::printf("verified %zu tensors; largest errors:\n", result.errors.size());
+    print_line("verified %zu tensors; largest errors:", result.errors.size());
     for (size_t i = 0; i < result.errors.size() && i < n_shown; ++i) {
         const TensorError & error = result.errors[i];
-        std::printf("%-36s %-6s NMSE %.3g, largest difference %.3g\n", error.name.c_str(), ggml_type_name(error.type),
-                    error.nmse, error.largest);
+        print_line("%-36s %-6s NMSE %.3g, largest difference %.3g", printable(error.name).c_str(),
+                   ggml_type_name(error.type), error.nmse, error.largest);
     }
 }
 
@@ -63,15 +62,15 @@ void convert(const Typed & typed) {
         print_plan(result);
     } else {
         for (const std::string & path : result.paths) {
-            std::printf("%s\n", path.c_str());
+            print_text(path + "\n");
         }
     }
     if (params.verify && !params.dry_run) {
         print_errors(result);
     }
     if (result.logits) {
-        std::printf("logits: NMSE %.3g, same most likely token in %lld of %lld rows\n", result.logits->nmse,
-                    static_cast<long long>(result.logits->n_agree), static_cast<long long>(result.logits->n_rows));
+        print_line("logits: NMSE %.3g, same most likely token in %lld of %lld rows", result.logits->nmse,
+                   static_cast<long long>(result.logits->n_agree), static_cast<long long>(result.logits->n_rows));
     }
 }
 
@@ -113,6 +112,10 @@ void add_flags(FlagTable & table, Typed & typed) {
         .number("--block-length", "N", p.block_length, {1, whole_max},
                 "block length of block-causal attention, if the config does not say")
         .with_default("");
+    table
+        .toggle("--force-causal", p.force_causal, true,
+                "convert as an autoregressive model although the checkpoint's code is named like a diffusion model's")
+        .with_setting("force_causal");
     table.group("Running");
     table.toggle("--dry-run", p.dry_run, true, "show what would be written, but write nothing");
     table.toggle("--verify", p.verify, true, "read the output back and compare its weights with the input");

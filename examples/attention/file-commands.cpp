@@ -4,6 +4,7 @@
 #include "buoy/parse.h"
 #include "buoy/recording.h"
 #include "buoy/report.h"
+#include "console.h"
 
 #include <iostream>
 #include <memory>
@@ -31,8 +32,8 @@ void add_file_commands(Program & program) {
     Command &  info  = add_recording_command(program, "info", "show what a recording contains", typed->paths, 1, 1);
     info.flags.toggle("--json", typed->json, true, "print JSON, including all of meta.json");
     info.run = [typed](const Command &) {
-        std::cout << (typed->json ? buoy::analysis::recording_json(typed->paths[0])
-                                  : buoy::analysis::recording_text(typed->paths[0]));
+        print_text(typed->json ? buoy::analysis::recording_json(typed->paths[0])
+                               : buoy::analysis::recording_text(typed->paths[0]));
         return 0;
     };
 
@@ -47,7 +48,10 @@ void add_file_commands(Program & program) {
         .with_default("")
         .with_setting("index");
     cat.run = [typed](const Command &) {
-        buoy::analysis::write_member(typed->paths[0], typed->member, typed->index, std::cout);
+        buoy::analysis::write_member(typed->paths[0], typed->member, typed->index, std::cout); // numbers and JSON
+        if (!std::cout.flush()) {
+            buoy::fail_runtime("cannot write to standard output");
+        }
         return 0;
     };
 }
@@ -93,9 +97,9 @@ void add_report_command(Program & program) {
     command.run = [typed](const Command & itself) {
         typed->wording = [&itself](const std::string & message) { return itself.flags.in_flags(message); };
         for (const std::string & note : buoy::report::write_report(*typed)) {
-            std::cerr << "llama-attention: " << buoy::printable(note) << "\n";
+            print_note("llama-attention", note);
         }
-        std::cout << buoy::printable(typed->out) << "\n";
+        print_text(typed->out + "\n");
         return 0;
     };
 }

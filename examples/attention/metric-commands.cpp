@@ -5,7 +5,6 @@
 #include "buoy/study.h"
 
 #include <filesystem>
-#include <iostream>
 #include <memory>
 
 namespace {
@@ -59,18 +58,19 @@ int run(const Command & command, const Typed & typed) {
         write_file(typed.png, figure::render_png(found.figure, typed.theme.value_or(figure::Theme::light)), true);
     }
     if (typed.json) {
-        std::cout << found.json << "\n";
+        print_text(found.json + "\n");
     } else if (typed.csv) {
-        std::cout << to_csv(found.data);
+        print_text(to_csv(found.data));
     } else {
         const size_t width = output_width();
+        std::string  text;
         for (size_t i = 0; i < found.tables.size(); i++) {
-            std::cout << (i == 0 ? "" : "\n") << to_text(found.tables[i], width);
+            text += (i == 0 ? "" : "\n") + to_text(found.tables[i], width);
         }
-        std::cout << conclusions_text(found.conclusions, width);
+        print_text(text + conclusions_text(found.conclusions, width));
     }
     for (size_t i = 0; i < found.notes.size() && !typed.json; i++) { // the JSON has them
-        std::cerr << "llama-attention: " << command.flags.in_flags(found.notes[i]) << "\n";
+        print_note("llama-attention", command.flags.in_flags(found.notes[i]));
     }
     return 0;
 }

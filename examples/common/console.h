@@ -8,8 +8,14 @@
 #include <string>
 #include <vector>
 
-// Text on standard output, at once; throws buoy::Error where nobody takes it.
+// Text on standard output, at once; throws buoy::Error where nobody takes it. The only way there: what files and models put into
+// the text reaches a pipe or a file as it is, a terminal without control characters (line breaks and tabs stay).
 void print_text(const std::string & text);
+
+[[gnu::format(printf, 1, 2)]] void print_line(const char * format, ...); // the same; ends the line
+
+// A line on standard error, printable.
+void print_note(const std::string & program, const std::string & message);
 
 // How wide text on standard output may be: as the terminal, 80 where it is none.
 size_t output_width();
@@ -23,6 +29,8 @@ public:
     Console(std::string program, const FlagTable & flags, bool verbose, const std::string & log_file = "");
 
     void log(buoy::LogLevel level, const std::string & message) const;
+    // A text that is printable but for the colours that we put in.
+    void log_colored(buoy::LogLevel level, const std::string & text) const;
 
     buoy::LogCallback callback() const {
         return [this](buoy::LogLevel level, const std::string & text) { log(level, text); };

@@ -2,10 +2,10 @@
 
 #include "buoy/bundled.h"
 #include "buoy/device.h"
+#include "console.h"
 #include "suggest.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -125,10 +125,9 @@ std::string resolve_model(const std::string & name_or_path) {
 
 void print_devices() {
     for (const buoy::DeviceInfo & device : buoy::list_devices()) {
-        std::printf("%-10s %s, %zu MiB", device.name.c_str(), device.description.c_str(), device.memory_total >> 20);
-        if (device.is_gpu) { // of the machine's own memory ggml calls all of it free
-            std::printf(", %zu MiB free", device.memory_free >> 20);
-        }
-        std::printf("\n");
+        // of the machine's own memory ggml calls all of it free
+        const std::string free = device.is_gpu ? buoy::concat(", ", device.memory_free >> 20, " MiB free") : "";
+        print_line("%-10s %s, %zu MiB%s", buoy::printable(device.name).c_str(),
+                   buoy::printable(device.description).c_str(), device.memory_total >> 20, free.c_str());
     }
 }

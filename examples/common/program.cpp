@@ -6,31 +6,16 @@
 #include "interrupt.h"
 #include "man-page.h"
 #include "short-spins.h"
+#include "standard-streams.h"
 #include "suggest.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <new>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace {
-
-// Started with a standard stream closed, a program's next file would take its number and get what is printed. This puts a
-// stand-in there, to which writing fails as to a closed stream.
-void fill_standard_streams() {
-    int fd = -1;
-    do {
-        fd = open("/dev/null", O_RDONLY);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0) {
-        close(fd);
-    }
-}
 
 constexpr const char * exit_codes =
     "Exit codes: 0 success, 1 invalid request, 2 failure while running, 130 interrupted by Ctrl-C";
@@ -104,8 +89,7 @@ std::string Program::manual() const {
 }
 
 int Program::report(const std::string & message, int exit_code) const {
-    std::fprintf(stderr, "%s: %s\n", name_.c_str(),
-                 (chosen_ != nullptr ? chosen_->flags.in_flags(message) : message).c_str());
+    print_note(name_, chosen_ != nullptr ? chosen_->flags.in_flags(message) : message);
     return exit_code;
 }
 
@@ -174,12 +158,12 @@ int Program::run(const std::vector<std::string> & args) {
 }
 
 int Program::main(int argc, char ** argv) {
+    open_standard_streams();
     use_short_spins(argv);
-    fill_standard_streams();
     install_signal_handlers(name_, interrupt_ == Interrupt::asked);
     try {
         const int exit_code = run({argv + std::min(argc, 1), argv + argc});
-        if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
             buoy::fail_runtime("cannot write to standard output");
         }
         return exit_code;

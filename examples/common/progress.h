@@ -1,5 +1,7 @@
 #pragma once
 
+#include "buoy/message.h"
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -29,7 +31,7 @@ public:
 
     void clear();
 
-    void set_title(const std::string & title) { title_ = title; }
+    void set_title(const std::string & title) { title_ = buoy::printable(title, 200); }
 
 private:
     using Clock = std::chrono::steady_clock;

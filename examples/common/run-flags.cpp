@@ -90,11 +90,20 @@ void add_sampling_flags(FlagTable & table, RunParams & o) {
         g.logit_bias[id]      = bias;
     };
     table.group("Sampling");
-    table
-        .number("-n, --n-predict, --predict", "N", g.n_predict, {-1, whole_max},
-                "number of tokens to generate; -1: until the context is full")
-        .with_env("LLAMA_ARG_N_PREDICT")
-        .with_setting("n_predict");
+    Flag & length = table.number("-n, --n-predict, --predict", "N", g.n_predict, {-1, whole_max},
+                                 "number of tokens to generate; -1: until the context is full; auto: a diffusion model "
+                                 "finds the length itself (DAEDAL)");
+    length.with_env("LLAMA_ARG_N_PREDICT").with_setting("n_predict");
+    length.set = [&g, set = length.set](const std::string & where, const std::string & text) {
+        constexpr int32_t published = 2048; // DAEDAL's
+        g.auto_length               = text == "auto";
+        g.n_predict                 = published;
+        if (!g.auto_length) {
+            set(where, text);
+        }
+    };
+    table.number("--max-predict", "N", o.max_predict, {1, whole_max}, "with -n auto: the most tokens to generate")
+        .with_default("2048, or what fits");
     table.number("-s, --seed", "N", o.seed, {-1, 9e18}, "random seed; -1 picks one at random and prints it")
         .with_env("LLAMA_ARG_SEED");
     table
@@ -114,6 +123,10 @@ void add_sampling_flags(FlagTable & table, RunParams & o) {
         .call("--logit-bias", "ID(+|-)BIAS", set_bias,
               "add a bias to a token's logit: 15043+1, or 15043-inf to forbid it; can be repeated")
         .repeatable = true;
+    table
+        .number("--thinking-budget", "N", g.thinking_budget, {0, whole_max},
+                "end the model's thinking after N tokens by writing </think>, unless it did so itself")
+        .with_default("none");
     table.toggle("--ignore-eos", o.ignore_eos, true, "continue after an end token instead of stopping there");
 }
 
@@ -122,6 +135,13 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
     const auto             set_algorithm = [&g](const std::string & where, const std::string & text) {
         try {
             g.algorithm = buoy::parse_algorithm(text);
+        } catch (const buoy::Error & error) {
+            buoy::fail(where, ": ", error.what());
+        }
+    };
+    const auto set_setting = [&g](const std::string & where, const std::string & text) {
+        try {
+            buoy::apply_setting(g, text);
         } catch (const buoy::Error & error) {
             buoy::fail(where, ": ", error.what());
         }
@@ -137,6 +157,9 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
         .number("--diffusion-block-length", "N", g.block_length, {1, whole_max},
                 "split the answer into blocks of N tokens, written one after the other")
         .with_default("the model's, or one block of -n tokens");
+    table.toggle("--diffusion-append-blocks", g.append_blocks, true,
+                 "append blocks to the text one at a time, instead of denoising them within an answer of full length "
+                 "(full attention; 32 tokens a block unless --diffusion-block-length is given; iLLaDA)");
     table
         .number("--diffusion-eps", "F", g.eps, {0, 0.999, true},
                 "use Dream's timesteps, from 1 down to F, instead of blocks (with a cache: within each block)")
@@ -161,9 +184,11 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
     table.number("--diffusion-pc-alpha", "F", g.pc_alpha, {0, 1e6}, "upper limit of pc's scores");
     table.number("--diffusion-eb-gamma", "F", g.eb_gamma, {0, 1e6}, "entropy that eb may commit per step, in nats");
     table
-        .choice("--diffusion-cache", buoy::cache_names, g.cache,
-                "reuse keys and values between steps: none, those before the block (prefix), or all outside it (dual); "
-                "prefix is exact for block-causal models, approximate otherwise")
+        .choice(
+            "--diffusion-cache", buoy::cache_names, g.cache,
+            "reuse keys and values between steps: none, those before the block (prefix), all outside it (dual), or "
+            "those that a method chooses (d2, elastic, dllm; full attention only); prefix is exact for block-causal "
+            "models, all others are approximate")
         .with_default("prefix for block-causal models, otherwise none");
     table
         .number("--diffusion-cache-refresh", "N", g.cache_refresh, {1, whole_max},
@@ -175,12 +200,35 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
         .with_default("the model's");
     table.number("--diffusion-edit-threshold", "P", g.edit_threshold, {0, 1},
                  "replace a written token if another one reaches confidence P (LLaDA2.1)");
+    table
+        .call("--diffusion-set", "NAME=VALUE", set_setting,
+              "a constant of the decoding method, by the name its authors use; an unknown name lists those there are "
+              "with their defaults; can be repeated")
+        .repeatable = true;
     table.number("--diffusion-post-steps", "N", g.post_steps, {0, whole_max},
                  "extra editing steps after a block is complete");
 }
 
 void add_compute_flags(FlagTable & table, RunParams & o, const std::string & context_default) {
     using buoy::FlashAttention;
+    const auto set_mode = [&o](const std::string & where, const std::string & text) {
+        if (text != "ar" && text != "diffusion" && text != "spec") {
+            buoy::fail(where, ": ", buoy::in_quotes(text), " is not ar, diffusion or spec");
+        }
+        o.model.mode         = text == "ar" ? buoy::ModelMode::ar : buoy::ModelMode::diffusion;
+        o.generate.speculate = text == "spec";
+    };
+    table.group("Model");
+    table
+        .call("--mode", "MODE", set_mode,
+              "for a model that can be both: ar (autoregressive), diffusion, or spec (diffusion drafts, the "
+              "autoregressive mode verifies: its text, in fewer passes)")
+        .with_values({"ar", "diffusion", "spec"})
+        .with_default("what the model is; diffusion if it is both");
+    table
+        .toggle("--force-causal", o.model.force_causal, true,
+                "run as an autoregressive model, whatever the file says or leaves open")
+        .with_setting("force_causal");
     table.group("Compute");
     add_threads_flag(table, o.context.n_threads);
     Flag & context = table.number("-c, --ctx-size", "N", o.context.n_ctx, {1, whole_max},
@@ -220,6 +268,10 @@ void settle(RunParams & o) {
     buoy::prepare_devices({.exact = o.context.flash == buoy::FlashAttention::off});
     o.model.n_threads = o.context.n_threads;
     o.generate.seed   = o.seed >= 0 ? static_cast<uint64_t>(o.seed) : std::random_device{}();
+    if (o.max_predict && !o.generate.auto_length) {
+        buoy::fail("--max-predict needs -n auto");
+    }
+    o.generate.n_predict = o.max_predict.value_or(o.generate.n_predict);
     if (!o.pc_table.empty()) {
         o.generate.pc_table = buoy::load_frequency_table(o.pc_table);
     }

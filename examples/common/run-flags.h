@@ -6,6 +6,7 @@
 #include "flags.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,14 @@
 struct RunParams : PlacementParams {
     RunParams() { model.unpack = buoy::Unpack::automatic; }
 
-    std::string          model_path;
-    buoy::ModelParams    model;
-    buoy::ContextParams  context;
-    buoy::GenerateParams generate; // with the seed that is used
-    std::string          pc_table;
-    int64_t              seed       = -1; // as given
-    bool                 ignore_eos = false;
+    std::string            model_path;
+    buoy::ModelParams      model;
+    buoy::ContextParams    context;
+    buoy::GenerateParams   generate; // with the seed that is used
+    std::string            pc_table;
+    int64_t                seed = -1;   // as given
+    std::optional<int32_t> max_predict; // --max-predict
+    bool                   ignore_eos = false;
 };
 
 constexpr const char * threads_help = "number of threads; 0: chosen by the size of the work, at most one per core";

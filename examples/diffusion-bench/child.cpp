@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <new>
 
 #include <sys/wait.h>
@@ -16,9 +17,16 @@
 #include <sys/prctl.h>
 #endif
 
+namespace buoy {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProductWork, quantised, f16, bf16, f32, weight_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachinePeak, n_threads, instructions, f32, bf16, int8, memory)
+
+} // namespace buoy
+
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, arch, type, load_ms, samples_ms, n_tokens, n_forward, forward_ms,
                                    attn_ratio, attn_bytes, summary_ms, weight_bytes, kv_bytes, compute_bytes,
-                                   peak_bytes)
+                                   peak_bytes, n_threads, work)
 
 namespace {
 
@@ -26,9 +34,9 @@ nlohmann::json error_json(const std::string & text, buoy::ErrorKind kind) {
     return {{"error", buoy::printable(text)}, {"request", kind == buoy::ErrorKind::request}};
 }
 
-nlohmann::json measure_or_say(const Case & one, const MeasureParams & params) {
+nlohmann::json run_or_say(const std::function<nlohmann::json()> & run) {
     try {
-        return measure(one, params);
+        return run();
     } catch (const buoy::Error & error) {
         return error_json(error.what(), error.kind());
     } catch (const std::bad_alloc &) {
@@ -68,9 +76,8 @@ int wait_for(pid_t pid) {
     return status;
 }
 
-} // namespace
-
-Measurement measure_apart(const Case & one, const MeasureParams & params) {
+// What a child process makes of run(); of: what for, in messages.
+nlohmann::json run_apart(const std::string & of, const std::function<nlohmann::json()> & run) {
     int ends[2];
     std::fflush(nullptr); // or the child would print it again
     if (pipe(ends) != 0) {
@@ -82,7 +89,7 @@ Measurement measure_apart(const Case & one, const MeasureParams & params) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); // nothing to measure for when we are gone
 #endif
         close(ends[0]);
-        write_all(ends[1], measure_or_say(one, params).dump());
+        write_all(ends[1], run_or_say(run).dump());
         _exit(0);
     }
     const int error = errno;
@@ -96,7 +103,7 @@ Measurement measure_apart(const Case & one, const MeasureParams & params) {
     const int            status = wait_for(pid);
     const nlohmann::json json   = nlohmann::json::parse(text, nullptr, false);
     if (WIFSIGNALED(status) || !json.is_object()) {
-        buoy::fail_runtime("the measuring process for ", buoy::in_quotes(one.model_path), " ended early",
+        buoy::fail_runtime("the measuring process for ", of, " ended early",
                            WIFSIGNALED(status) ? buoy::concat(", by signal ", WTERMSIG(status)) : std::string());
     }
     if (json.contains("error")) {
@@ -104,5 +111,16 @@ Measurement measure_apart(const Case & one, const MeasureParams & params) {
         throw buoy::Error(json.at("error").get<std::string>(),
                           request ? buoy::ErrorKind::request : buoy::ErrorKind::runtime);
     }
-    return json.get<Measurement>();
+    return json;
+}
+
+} // namespace
+
+Measurement measure_apart(const Case & one, const MeasureParams & params) {
+    return run_apart(buoy::in_quotes(one.model_path), [&] { return nlohmann::json(measure(one, params)); })
+        .get<Measurement>();
+}
+
+buoy::MachinePeak measure_peak_apart(int32_t n_threads) {
+    return run_apart("--peak", [&] { return nlohmann::json(buoy::measure_peak(n_threads)); }).get<buoy::MachinePeak>();
 }

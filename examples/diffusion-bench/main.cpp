@@ -1,11 +1,15 @@
 #include "buoy/device.h"
 #include "buoy/random-model.h"
+#include "console.h"
 #include "measure.h"
 #include "params.h"
+#include "peak.h"
 #include "program.h"
 #include "table.h"
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace {
 
@@ -20,9 +24,27 @@ int run(const BenchParams & params) {
         return 0;
     }
     const MeasureParams measured = {params.repetitions, params.warmup, params.profile};
-    Table               table(params);
+    Peaks               peaks;
+    if (params.peak && (params.cases.empty() || params.format == OutputFormat::md)) {
+        std::vector<buoy::MachinePeak> all;
+        for (const int32_t n_threads : params.peak_threads) {
+            const buoy::MachinePeak & peak = peaks.with(n_threads);
+            if (all.empty() || all.back().n_threads != peak.n_threads) {
+                all.push_back(peak);
+            }
+        }
+        print_peaks(all, params.format);
+    }
+    if (params.cases.empty()) {
+        return 0;
+    }
+    if (params.peak && params.format == OutputFormat::md) {
+        print_text("\n");
+    }
+    Table table(params);
     for (const Case & one : params.cases) {
-        table.add(one, measure_apart(one, measured));
+        const Measurement m = measure_apart(one, measured);
+        table.add(one, m, params.peak ? std::optional(peaks.with(m.n_threads)) : std::nullopt);
     }
     if (params.growth) {
         table.finish_growth();

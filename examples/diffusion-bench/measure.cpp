@@ -49,6 +49,24 @@ private:
     double    forward_ms_ = 0.0;
 };
 
+// The products of the passes since it was made, for one of them.
+class WorkCounter {
+public:
+    explicit WorkCounter(const Context & context) : context_(context), before_(context.stats()) {}
+
+    buoy::ProductWork per_pass() const {
+        const buoy::ContextStats after = context_.stats();
+        const int64_t            n     = std::max<int64_t>(after.n_forward - before_.n_forward, 1);
+        const buoy::ProductWork &a = after.work, &b = before_.work;
+        return {(a.quantised - b.quantised) / n, (a.f16 - b.f16) / n, (a.bf16 - b.bf16) / n, (a.f32 - b.f32) / n,
+                (a.weight_bytes - b.weight_bytes) / static_cast<uint64_t>(n)};
+    }
+
+private:
+    const Context &    context_;
+    buoy::ContextStats before_;
+};
+
 // Ids all over the vocabulary, the same for every run; never the mask.
 std::vector<int32_t> make_prompt(int32_t n, const buoy::ModelInfo & info) {
     std::vector<int32_t> ids;
@@ -119,6 +137,7 @@ void measure_batch(Context & context, const Case & one, const MeasureParams & pa
         prompt.erase(prompt.begin(), prompt.begin() + i); // each its own
         items.push_back({std::move(prompt), one.generate});
     }
+    const WorkCounter work(context);
     for (int i = params.warmup ? -1 : 0; i < params.repetitions; i++) {
         const int64_t n_before = context.stats().n_forward;
         const auto    start    = Clock::now();
@@ -135,6 +154,7 @@ void measure_batch(Context & context, const Case & one, const MeasureParams & pa
             out.n_tokens += static_cast<int64_t>(text.tokens.size());
         }
     }
+    out.work = work.per_pass();
 }
 
 void measure_generation(Context & context, const Case & one, const MeasureParams & params, Measurement & out) {
@@ -144,10 +164,11 @@ void measure_generation(Context & context, const Case & one, const MeasureParams
         first.on_step              = [](const buoy::StepReport &, const std::vector<int32_t> &) { return false; };
         buoy::generate(context, prompt, first);
     }
-    TimedContext timed(context);
-    int64_t      n_forward  = 0;
-    double       plain_ms   = std::numeric_limits<double>::infinity();
-    uint64_t     plain_peak = 0;
+    TimedContext      timed(context);
+    const WorkCounter work(context);
+    int64_t           n_forward  = 0;
+    double            plain_ms   = std::numeric_limits<double>::infinity();
+    uint64_t          plain_peak = 0;
     for (int i = 0; i < params.repetitions; i++) {
         if (one.attn) {
             const buoy::Generation plain = buoy::generate(context, prompt, one.generate);
@@ -161,6 +182,7 @@ void measure_generation(Context & context, const Case & one, const MeasureParams
         out.n_forward = generation.n_forward;
         n_forward += generation.n_forward;
     }
+    out.work       = work.per_pass();
     out.forward_ms = n_forward > 0 ? timed.forward_ms() / static_cast<double>(n_forward) : 0.0;
     if (one.attn) {
         out.attn_ratio = *std::min_element(out.samples_ms.begin(), out.samples_ms.end()) / plain_ms;
@@ -191,6 +213,7 @@ void measure_pass(Context & context, const Case & one, const MeasureParams & par
     if (params.warmup) {
         context.forward(request);
     }
+    const WorkCounter work(context);
     for (int i = 0; i < params.repetitions; i++) {
         const auto start = Clock::now();
         context.forward(request);
@@ -198,6 +221,7 @@ void measure_pass(Context & context, const Case & one, const MeasureParams & par
         out.forward_ms += out.samples_ms.back() / params.repetitions;
     }
     out.n_forward = 1;
+    out.work      = work.per_pass();
 }
 
 } // namespace
@@ -229,5 +253,6 @@ Measurement measure(const Case & one, const MeasureParams & params) {
     out.kv_bytes      = context->stats().kv_bytes;
     out.compute_bytes = context->stats().compute_bytes;
     out.peak_bytes    = peak_resident();
+    out.n_threads     = context->stats().n_threads_last;
     return out;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "buoy/machine.h"
 #include "sweep.h"
 
 #include <cstdint>
@@ -22,6 +23,8 @@ struct Measurement {
     uint64_t            kv_bytes      = 0;
     uint64_t            compute_bytes = 0;
     uint64_t            peak_bytes    = 0; // the largest resident size of the process that measured
+    int32_t             n_threads     = 0; // of the last pass
+    buoy::ProductWork   work;              // of a pass, on average; nothing where it was not counted
 };
 
 struct MeasureParams {
@@ -33,4 +36,5 @@ struct MeasureParams {
 Measurement measure(const Case & one, const MeasureParams & params);
 
 // The same in a child process, whose peak memory is that of this case alone. Nothing may have started threads before.
-Measurement measure_apart(const Case & one, const MeasureParams & params);
+Measurement       measure_apart(const Case & one, const MeasureParams & params);
+buoy::MachinePeak measure_peak_apart(int32_t n_threads);

@@ -1,5 +1,7 @@
 #include "params.h"
 
+#include "run-flags.h"
+
 #include <algorithm>
 #include <map>
 
@@ -57,6 +59,9 @@ void add_flags(FlagTable & table, BenchParams & o) {
     table.toggle("--no-warmup", o.warmup, false, "skip the uncounted first pass");
     table.toggle("--profile", o.profile, true,
                  "show how the time of a denoising step splits into the pass and sampling");
+    table.toggle(
+        "--peak", o.peak, true,
+        "print how much this machine can compute and read at most, and every row's share of it; needs no model");
     table.toggle("--growth", o.growth, true,
                  "short for --forward 512,2048,4096 --rows 32 --cache dual, with memory by purpose");
     table.group("Other");
@@ -78,7 +83,7 @@ void settle(BenchParams & o) {
     if (!o.model_spec.empty()) {
         const bool swept =
             std::any_of(o.lists.begin(), o.lists.end(), [](const std::string & list) { return !list.empty(); });
-        if (swept || o.profile || o.growth) {
+        if (swept || o.profile || o.growth || o.peak) {
             buoy::fail("--make-model writes a model and measures nothing, so it takes only -o FILE and --force");
         }
         if (o.output.empty()) {
@@ -93,6 +98,19 @@ void settle(BenchParams & o) {
             buoy::fail("-o: ", buoy::in_quotes(o.output), " is not one of md, csv, json, jsonl");
         }
         o.format = format->second;
+    }
+    if (o.peak) {
+        const std::string threads = o.lists[parameter_index("threads")];
+        o.peak_threads            = {1};
+        for (const std::string & text : split_list("-t", threads.empty() ? "0" : threads)) {
+            o.peak_threads.push_back(parse_threads("-t", text));
+        }
+    }
+    const bool only_peak = o.peak && std::all_of(o.lists.begin(), o.lists.end(), [&](const std::string & list) {
+                               return list.empty() || &list == &o.lists[parameter_index("threads")];
+                           });
+    if (only_peak) {
+        return;
     }
     if (o.lists[parameter_index("model")].empty()) {
         buoy::fail("no model given: use -m FILE.gguf, or make one with --make-model SPEC -o FILE.gguf (--help lists "

@@ -23,6 +23,9 @@ struct BenchParams : PlacementParams {
     bool              warmup      = true;
     bool              profile     = false;
     bool              growth      = false;
+    bool              peak        = false;
+
+    std::vector<int32_t> peak_threads; // numbers of threads to print it for
 };
 
 void add_flags(FlagTable & table, BenchParams & params);

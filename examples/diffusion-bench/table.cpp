@@ -1,7 +1,11 @@
 #include "table.h"
 
+#include "buoy/message.h"
+#include "buoy/printable.h"
 #include "buoy/table.h"
 #include "buoy/utf8.h"
+#include "console.h"
+#include "peak.h"
 
 #include <nlohmann/json.hpp>
 
@@ -68,6 +72,20 @@ std::string padded(const std::string & text, size_t width, bool left) {
     return left ? text + space : space + text;
 }
 
+nlohmann::ordered_json number_or_null(double value) {
+    return value > 0.0 ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+// With the names of all fields begun alike.
+void add_peak(nlohmann::ordered_json & json, const std::string & begin, const buoy::MachinePeak & peak) {
+    json[begin + "threads"]         = peak.n_threads;
+    json[begin + "instructions"]    = peak.instructions;
+    json[begin + "f32_gmac_per_s"]  = number_or_null(peak.f32);
+    json[begin + "bf16_gmac_per_s"] = number_or_null(peak.bf16);
+    json[begin + "int8_gmac_per_s"] = number_or_null(peak.int8);
+    json[begin + "memory_gb_per_s"] = number_or_null(peak.memory);
+}
+
 nlohmann::ordered_json to_json(const Case & one, const Measurement & m, bool profile, bool recorded) {
     nlohmann::ordered_json json;
     for (size_t i = 0; i < parameters().size(); i++) {
@@ -130,13 +148,39 @@ void print_csv(const nlohmann::ordered_json & json, bool with_head) {
         table.rows[0].push_back(csv_cell(value));
     }
     const std::string text = to_csv(table);
-    std::printf("%s", text.c_str() + (with_head ? 0 : text.find('\n') + 1));
+    print_text(text.substr(with_head ? 0 : text.find('\n') + 1));
 }
+
+// Of the shares that a row has; none where nothing was counted, as for a model on a GPU.
+void add_shares(nlohmann::ordered_json & json, const Measurement & m, const buoy::MachinePeak & peak) {
+    const PeakShare share   = share_of(m.work, ms_per_forward(m).mean, peak);
+    json["peak_percent"]    = number_or_null(share.arithmetic);
+    json["memory_percent"]  = number_or_null(share.memory);
+    json["int8_gmac"]       = static_cast<double>(m.work.quantised) * 1e-9;
+    json["f16_gmac"]        = static_cast<double>(m.work.f16) * 1e-9;
+    json["bf16_gmac"]       = static_cast<double>(m.work.bf16) * 1e-9;
+    json["f32_gmac"]        = static_cast<double>(m.work.f32) * 1e-9;
+    json["weights_read_gb"] = static_cast<double>(m.work.weight_bytes) * 1e-9;
+    add_peak(json, "peak_", peak);
+}
+
+void print_json(const nlohmann::ordered_json & json, OutputFormat format, bool first) {
+    const std::string text =
+        buoy::printable_json(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    switch (format) {
+        case OutputFormat::md: break;
+        case OutputFormat::csv: print_csv(json, first); break;
+        case OutputFormat::json: print_text((first ? "[" : ",") + ("\n  " + text)); break;
+        case OutputFormat::jsonl: print_text(text + "\n"); break;
+    }
+}
+
+std::string share_text(double percent) { return percent > 0.0 ? fixed(percent, 1) : ""; }
 
 // A parameter's value, as a row of the table has it.
 std::string shown_value(size_t index, const Case & one) {
     const std::string & value = one.values[index];
-    return index == 0 ? base_name(value) : value.empty() ? "auto" : value;
+    return index == 0 ? buoy::printable(base_name(value)) : value.empty() ? "auto" : value;
 }
 
 } // namespace
@@ -159,7 +203,7 @@ Table::Table(const BenchParams & params)
 
 Table::~Table() {
     if (params_.format == OutputFormat::json && !rows_.empty()) {
-        std::printf("\n]\n");
+        print_text("\n]\n");
     }
 }
 
@@ -191,6 +235,9 @@ void Table::print_markdown_head() {
     if (params_.growth) {
         measured.insert(measured.end(), {"K/V MiB", "compute MiB"});
     }
+    if (params_.peak) {
+        measured.insert(measured.end(), {"% of peak", "% of memory"});
+    }
     measured.emplace_back("peak MiB");
     for (const std::string & head : measured) {
         heads_.push_back(head);
@@ -201,7 +248,7 @@ void Table::print_markdown_head() {
         top += "| " + padded(heads_[i], widths_[i], i == 0) + " ";
         rule += i == 0 ? "| " + std::string(widths_[i], '-') + " " : "| " + std::string(widths_[i] - 1, '-') + ": ";
     }
-    std::printf("%s|\n%s|\n", top.c_str(), rule.c_str());
+    print_text(top + "|\n" + rule + "|\n");
 }
 
 std::vector<std::string> Table::cells(const Row & row) const {
@@ -231,6 +278,10 @@ std::vector<std::string> Table::cells(const Row & row) const {
     if (params_.growth) {
         cells.insert(cells.end(), {mib(m.kv_bytes), mib(m.compute_bytes)});
     }
+    if (row.peak) {
+        const PeakShare share = share_of(m.work, ms_per_forward(m).mean, *row.peak);
+        cells.insert(cells.end(), {share_text(share.arithmetic), share_text(share.memory)});
+    }
     cells.push_back(mib(m.peak_bytes));
     return cells;
 }
@@ -241,25 +292,24 @@ void Table::print_markdown(const Row & row) {
     for (size_t i = 0; i < texts.size(); i++) {
         line += "| " + padded(texts[i], widths_[i], i == 0) + " ";
     }
-    std::printf("%s|\n", line.c_str());
+    print_text(line + "|\n");
 }
 
-void Table::add(const Case & one, const Measurement & measured) {
-    rows_.push_back({one, measured});
-    const nlohmann::ordered_json json  = to_json(one, measured, params_.profile, recorded_);
-    const bool                   first = rows_.size() == 1; // only then is it known that there is anything to print
-    switch (params_.format) {
-        case OutputFormat::md:
-            if (first) {
-                print_markdown_head();
-            }
-            print_markdown(rows_.back());
-            break;
-        case OutputFormat::csv: print_csv(json, first); break;
-        case OutputFormat::json: std::printf("%s\n  %s", first ? "[" : ",", json.dump().c_str()); break;
-        case OutputFormat::jsonl: std::printf("%s\n", json.dump().c_str()); break;
+void Table::add(const Case & one, const Measurement & measured, const std::optional<buoy::MachinePeak> & peak) {
+    rows_.push_back({one, measured, peak});
+    const bool first = rows_.size() == 1; // only then is it known that there is anything to print
+    if (params_.format == OutputFormat::md) {
+        if (first) {
+            print_markdown_head();
+        }
+        print_markdown(rows_.back());
+    } else {
+        nlohmann::ordered_json json = to_json(one, measured, params_.profile, recorded_);
+        if (peak) {
+            add_shares(json, measured, *peak);
+        }
+        print_json(json, params_.format, first);
     }
-    std::fflush(stdout);
 }
 
 void Table::finish_growth() const {
@@ -267,13 +317,36 @@ void Table::finish_growth() const {
         return;
     }
     const Row & first = rows_.front();
-    std::printf("\n");
+    print_text("\n");
     for (const Row & row : rows_) {
         const Measurement & m    = row.measured;
         const double        time = ms_per_forward(m).mean / ms_per_forward(first.measured).mean;
         const double        over =
             (static_cast<double>(m.peak_bytes) - static_cast<double>(m.kv_bytes)) / static_cast<double>(m.weight_bytes);
-        std::printf("%d tokens: %.2f × the time at %d; peak memory is %.2f × weights + K/V\n", row.one.forward_tokens,
-                    time, first.one.forward_tokens, over);
+        print_line("%d tokens: %.2f × the time at %d; peak memory is %.2f × weights + K/V", row.one.forward_tokens,
+                   time, first.one.forward_tokens, over);
+    }
+}
+
+void print_peaks(const std::vector<buoy::MachinePeak> & peaks, OutputFormat format) {
+    if (format == OutputFormat::md) {
+        print_text("| threads | instructions | F32 GMAC/s | BF16 GMAC/s | int8 GMAC/s | memory GB/s |\n"
+                   "| ------: | :----------- | ---------: | ----------: | ----------: | ----------: |\n");
+    }
+    const auto number = [](double value) { return value > 0.0 ? fixed(value, 1) : "–"; };
+    for (size_t i = 0; i < peaks.size(); i++) {
+        const buoy::MachinePeak & peak = peaks[i];
+        if (format == OutputFormat::md) {
+            print_line("| %7d | %s | %s | %s | %s | %s |", peak.n_threads, padded(peak.instructions, 12, true).c_str(),
+                       padded(number(peak.f32), 10, false).c_str(), padded(number(peak.bf16), 11, false).c_str(),
+                       padded(number(peak.int8), 11, false).c_str(), padded(number(peak.memory), 11, false).c_str());
+        } else {
+            nlohmann::ordered_json json;
+            add_peak(json, "", peak);
+            print_json(json, format, i == 0);
+        }
+    }
+    if (format == OutputFormat::json) {
+        print_text("\n]\n");
     }
 }

@@ -3,6 +3,7 @@
 #include "measure.h"
 #include "params.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,15 +17,17 @@ public:
     Table(const Table &)             = delete;
     Table & operator=(const Table &) = delete;
 
-    void add(const Case & one, const Measurement & measured);
+    // peak: of the machine with as many threads, where a row's share of it is wanted
+    void add(const Case & one, const Measurement & measured, const std::optional<buoy::MachinePeak> & peak);
 
     // What --growth is asked for: how time and memory grew from the first row to the others, as lines below the table.
     void finish_growth() const;
 
 private:
     struct Row {
-        Case        one;
-        Measurement measured;
+        Case                             one;
+        Measurement                      measured;
+        std::optional<buoy::MachinePeak> peak;
     };
 
     void                     print_markdown_head();
@@ -38,3 +41,6 @@ private:
     std::vector<size_t>      widths_;
     std::vector<Row>         rows_;
 };
+
+// A table of its own, a row for each number of threads.
+void print_peaks(const std::vector<buoy::MachinePeak> & peaks, OutputFormat format);

@@ -34,11 +34,17 @@ std::unique_ptr<Visual> make_visual(const Session & session, const std::vector<i
 buoy::Generation generate_by_diffusion(const Session & session, const std::vector<int32_t> & prompt,
                                        buoy::GenerateParams params, const Attach & attach, Visual * visual) {
     const int32_t mask_id  = session.context.info().traits.mask_id;
-    const int64_t total    = std::count(prompt.begin(), prompt.end(), mask_id) + params.n_predict;
+    int64_t       total    = std::count(prompt.begin(), prompt.end(), mask_id) + params.n_predict;
     int64_t       n_done   = 0;
     auto          progress = visual != nullptr ? nullptr : std::make_unique<Progress>("denoising");
     params.on_step         = [&](const buoy::StepReport & step, const std::vector<int32_t> & tokens) {
-        n_done += static_cast<int64_t>(step.committed.size());
+        for (const auto & [position, id] : step.committed) {
+            n_done += id == mask_id ? -1 : 1;
+        }
+        if (step.growth) {
+            total  = static_cast<int64_t>(tokens.size() - prompt.size());
+            n_done = total - std::count(tokens.begin(), tokens.end(), mask_id);
+        }
         if (visual != nullptr) {
             visual->update(step, tokens);
         } else {

@@ -1,6 +1,7 @@
 #include "chat.h"
 
 #include "attn-run.h"
+#include "input-text.h"
 #include "interrupt.h"
 #include "line-reader.h"
 #include "program.h"
@@ -77,6 +78,9 @@ private:
                 return Input::line;
             }
             message += line.substr(0, line.size() - 1) + "\n";
+            if (message.size() > line_length_max) {
+                buoy::fail("standard input: a message of more than ", line_length_max >> 20, " MiB");
+            }
             sign = ". ";
         }
     }

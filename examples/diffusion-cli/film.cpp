@@ -35,13 +35,13 @@ void Film::add(const buoy::StepReport & step, const std::vector<int32_t> & token
     std::vector<int32_t> fresh;
     std::vector<int32_t> before = tokens;
     for (const auto & [position, id] : step.committed) {
-        fresh.push_back(position);
+        fresh.push_back(step.growth ? step.growth->moved(position) : position);
         before[static_cast<size_t>(position)] = session_.context.info().traits.mask_id;
     }
     if (cast_.frames.empty()) {
         cast_.frames.push_back({text_->tokens(before, {}), "before the first step"});
     }
-    std::string status = text_->status(step);
+    std::string status = text_->status(step, tokens);
     cast_.frames.push_back({text_->tokens(tokens, fresh), std::move(status)});
 }
 

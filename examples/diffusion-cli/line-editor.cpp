@@ -2,6 +2,7 @@
 
 #ifdef BUOY_LIBEDIT
 
+#include "input-text.h"
 #include "interrupt.h"
 
 #include <cerrno>
@@ -198,6 +199,9 @@ private:
         wchar_t                            c = 0;
         while (el_wgetc(el, &c) == 1) {
             text += c == L'\r' ? L'\n' : c;
+            if (text.size() > line_length_max) {
+                text.clear(); // no paste that anybody meant
+            }
             if (text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0) {
                 text.resize(text.size() - end.size());
                 break;

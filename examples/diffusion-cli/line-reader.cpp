@@ -1,6 +1,7 @@
 #include "line-reader.h"
 
 #include "buoy/message.h"
+#include "input-text.h"
 #include "line-editor.h"
 
 #include <cerrno>
@@ -21,13 +22,18 @@ public:
             std::fputs(prompt.c_str(), stderr);
             std::fflush(stderr);
         }
+        size_t n_searched = 0;
         while (true) {
-            const size_t newline = held_.find('\n');
+            const size_t newline = held_.find('\n', n_searched);
             if (newline != std::string::npos) {
                 line = held_.substr(0, newline);
                 held_.erase(0, newline + 1);
                 return Input::line;
             }
+            if (held_.size() > line_length_max) {
+                buoy::fail("standard input: a line of more than ", line_length_max >> 20, " MiB");
+            }
+            n_searched = held_.size();
             char          bytes[4096];
             const ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
             if (n < 0 && errno == EINTR) {

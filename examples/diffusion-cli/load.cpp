@@ -3,29 +3,14 @@
 #include "buoy/error.h"
 #include "buoy/step-count.h"
 #include "chat.h"
-#include "interrupt.h"
-#include "progress.h"
+#include "loading.h"
 
 #include <algorithm>
 #include <limits>
 
 std::unique_ptr<buoy::Context> load_context(const buoy::ModelFile & file, const CliParams & params) {
-    Progress          progress("loading");
-    buoy::ModelParams model = params.model;
-    model.progress          = [&](float share) {
-        progress.update(share);
-        return !interrupted();
-    };
-    try {
-        std::unique_ptr<buoy::Context> context =
-            interrupted() ? nullptr : buoy::load_context(file, model, params.context);
-        return interrupted() ? nullptr : std::move(context);
-    } catch (const buoy::Error &) {
-        if (interrupted()) {
-            return nullptr;
-        }
-        throw;
-    }
+    return load_with_bar(
+        params.model, [&](const buoy::ModelParams & model) { return buoy::load_context(file, model, params.context); });
 }
 
 void warn(const CliParams & params, const Console & console, const buoy::ModelInfo & info) {
@@ -61,13 +46,13 @@ void warn_long(const CliParams & params, const Console & console, const buoy::Co
     generate.n_predict                = generates ? buoy::answer_length(generate, prompt.size(), context.n_ctx()) : 0;
     const int64_t n_positions =
         params.chat ? context.n_ctx() : static_cast<int64_t>(prompt.size()) + generate.n_predict;
-    if (info.n_ctx_train <= 0 || n_positions <= info.n_ctx_train) {
+    if (info.n_ctx_train <= 0 || n_positions <= info.n_ctx_train || params.replay) { // a case is as long as it is
         return;
     }
     std::string cost;
     if (generates) {
         const int64_t n_passes = buoy::step_count_max(info, prompt, generate) * buoy::sequence_count(generate);
-        const bool    whole    = info.traits.attention == buoy::AttentionKind::full &&
+        const bool    whole    = info.traits.attention == buoy::AttentionKind::full && !info.traits.two_modes &&
                            generate.cache.value_or(buoy::DiffusionCache::none) == buoy::DiffusionCache::none;
         cost = buoy::concat("; the run takes up to ", n_passes, " passes",
                             whole ? buoy::concat(" over all ", n_positions, " positions") : std::string());
@@ -98,9 +83,12 @@ void complete(CliParams & params, const buoy::ModelFile & file, const buoy::Voca
     const bool   generates = !params.chat && params.logits_out.empty();
     if (params.context.n_ctx == 0 && !params.chat && params.generate.n_predict >= 0) {
         const int64_t n_train  = buoy::trained_length(file);
-        const int64_t n_answer = generates ? params.generate.n_predict : 0;
+        const int64_t n_free   = std::max<int64_t>(n_train - static_cast<int64_t>(n_prompt), 1);
+        const bool    is_most  = params.generate.auto_length && n_train > 0; // then it is cut to what fits
+        const int64_t n_asked  = generates ? params.generate.n_predict : 0;
+        const int64_t n_answer = is_most ? std::min(n_asked, n_free) : n_asked;
         const int64_t n_all    = static_cast<int64_t>(n_prompt) + n_answer;
-        if (generates && n_train > 0 && n_all > n_train) {
+        if (generates && n_train > 0 && n_all > n_train && !params.replay) { // a published case is as long as it is
             if (request.infill) {
                 buoy::fail("the text with its gaps takes ", n_all, " positions, but the model was trained for ",
                            n_train, "; use smaller gaps, or -c ", n_all, " to run it beyond that length");
@@ -110,10 +98,18 @@ void complete(CliParams & params, const buoy::ModelFile & file, const buoy::Voca
                        " to run it beyond that length");
         }
         const int64_t B        = std::max(params.generate.block_length, 1); // a block-causal model's last one is whole
-        const int64_t n_needed = (std::max<int64_t>(n_all, 1) + B - 1) / B * B;
+        const int64_t n_spare  = generates ? buoy::spare_length(file, params.generate) : 0;
+        const int64_t n_needed = (std::max<int64_t>(n_all + n_spare, 1) + B - 1) / B * B;
         params.context.n_ctx   = static_cast<int32_t>(std::min<int64_t>(n_needed, std::numeric_limits<int32_t>::max()));
     } else if (params.context.n_ctx > 0 && generates) {
         buoy::answer_length(params.generate, n_prompt, params.context.n_ctx);
+    }
+    if (params.generate.thinking_budget && params.generate.end_think_id < 0) {
+        const std::vector<int32_t> ids = vocab.encode("</think>", false, true);
+        if (ids.size() != 1) {
+            buoy::fail("--thinking-budget: the model has no token </think>");
+        }
+        params.generate.end_think_id = ids[0];
     }
     if (!params.ignore_eos && !params.infill) {
         params.generate.end_ids = vocab.end_ids();

@@ -5,6 +5,7 @@
 #include "buoy/files.h"
 #include "buoy/frequency-table.h"
 #include "buoy/generation-json.h"
+#include "buoy/printable.h"
 #include "chat.h"
 #include "console.h"
 #include "film.h"
@@ -72,6 +73,14 @@ int write_logits(const Session & session, const Console & console, const Prompt 
 void print_json(const Session & session, const Answer & out, const AttnRun & attn, const Compared & compared) {
     nlohmann::ordered_json json = nlohmann::ordered_json::parse(buoy::generation_json(
         {session.context.info(), session.params.context, out.params, out.generation, out.text, session.load_ms}));
+    if (const auto & replay = session.params.replay) {
+        json["case"] = {{"id", replay->id}, {"sampler", replay->sampler}};
+        for (const buoy::StepReport & step : out.generation.steps) {
+            for (const buoy::Measure & measure : step.measured) {
+                json["steps"][static_cast<size_t>(step.step)]["probe"][measure.name] = measure.values;
+            }
+        }
+    }
     if (!attn.recording_json().is_null()) {
         json["recording"] = attn.recording_json();
     }
@@ -81,7 +90,7 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
             json["edit"].update(compared.json);
         }
     }
-    print_text(json.dump() + "\n");
+    print_text(buoy::printable_json(json.dump()) + "\n");
 }
 
 void tell_empty_gaps(const Session & session, const Console & console, const buoy::Infill & infill,
@@ -101,8 +110,8 @@ void tell_difference(const Console & console, const CliParams & params, const An
         const char *      no_color = std::getenv("NO_COLOR");
         const bool        color    = isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
         const MarkedTexts texts    = mark_differences(unedited.text, edited.text, color && params.log_file.empty());
-        console.log(buoy::LogLevel::notice, "without the edits: " + texts.before);
-        console.log(buoy::LogLevel::notice, "with the edits:    " + texts.after);
+        console.log_colored(buoy::LogLevel::notice, "without the edits: " + texts.before);
+        console.log_colored(buoy::LogLevel::notice, "with the edits:    " + texts.after);
     }
     console.log(buoy::LogLevel::notice, compared.line);
 }
@@ -173,6 +182,11 @@ int load_and_run(CliParams & params, const Console & console) {
     if (!params.visual_out.empty() && !info.traits.is_diffusion()) {
         buoy::fail("--diffusion-visual-out: ", info.arch, " is an autoregressive model, which has no denoising steps");
     }
+    if (params.replay && params.replay->mask_id.value_or(info.traits.mask_id) != info.traits.mask_id) {
+        buoy::fail("--case: ", buoy::in_quotes(params.replay->id), " was made with a model whose mask is token ",
+                   *params.replay->mask_id, ", that of ", buoy::printable(params.model_path), " is ",
+                   info.traits.mask_id);
+    }
     if (!params.attn.edits.empty()) {
         buoy::check_can_edit(context->model());
     }
@@ -209,7 +223,7 @@ int run(CliParams & params, const Command & command) {
         print_devices();
         return 0;
     }
-    if (!params.chat && !params.prompt_given && params.prompt_file.empty() && params.tokens.empty()) {
+    if (!params.chat && !params.prompt_given && params.prompt_file.empty() && params.tokens.empty() && !params.replay) {
         buoy::fail(params.logits_out.empty() ? "" : "--logits-out: ",
                    "no prompt given; use -p TEXT, -f FILE or --tokens IDS, or -cnv to chat");
     }

@@ -17,7 +17,8 @@ cat question.txt | llama-diffusion-cli -m llada.gguf -p - --json > answer.json
 
 Standard output carries the text and nothing else. The text of an autoregressive model appears as it is generated, that of a
 diffusion model when it is complete. Progress (on a terminal only), warnings and one final line of timings go to standard
-error; `--no-perf` turns off the timings and the environment variable `NO_COLOR` the colours.
+error; `--no-perf` turns off the timings and the environment variable `NO_COLOR` the colours. On a terminal, control characters
+that a model writes are shown as `\xNN` (line breaks and tabs stay); a pipe or a file gets them as they are.
 
 Prompt and answer may be as long as the model was trained for; `-c N` allows more and says what the run will take.
 
@@ -85,7 +86,8 @@ model wants is added unless the prompt starts with it. Without `--raw`, text nev
 |---|---|
 | `text` | the text, with invalid UTF-8 replaced; with `--infill` the whole text |
 | `prompt_tokens`, `tokens` | token ids of the prompt and of the new text, without the end token and anything after it |
-| `steps` | `{"step", "block", "committed": [[position, id], …]}`; positions are absolute |
+| `sequence` | token ids of everything, prompt included; masks where a run left them |
+| `steps` | `{"step", "block", "committed": [[position, id], …]}`; positions are absolute, and the mask's id means that the position is masked again. With an adaptive cache also `queries` (positions computed, if not all), `reset_layer` or `refreshed` (by layer); with `-n auto` `stage`, and `gen_length` or `canvas_length`, `expand_at`, `new_length` |
 | `forwards` | number of forward passes |
 | `seed` | the seed used |
 | `ended`, `stopped` | an end token was reached; Ctrl-C stopped it |
@@ -93,10 +95,22 @@ model wants is added unless the prompt starts with it. Without `--raw`, text nev
 | `settings` | settings of the run; `null` where the model decides |
 | `timings` | `load_ms`, `prompt_ms`, `decode_ms`, `tokens_per_s` (the first token of an autoregressive run counts as part of its prompt) |
 | `version` | version of the program |
+| `case` | with `--case`: `id` and `sampler` |
 | `recording` | with `--attn-dump`: `path`, `bytes`, and the number of complete `steps` |
 | `edit` | with `--attn-edit`: `specs` and what each was `applied` to; with `--attn-edit-compare` also `unedited` (`text`, `tokens`), `changed_tokens`, `first_changed_position`, `same_text`, `confidence` |
 
 Fields may be added, never renamed.
+
+## Published cases
+
+`--case FILE.json:ID` repeats a generation that somebody published: the file's `cases` each have an `id`, a `sampler`, its
+`settings`, the `prompt_ids`, and per step the random draws (`canvas_in`, `random_ids`, `u`) if the sampler needs them. The
+run is computed exactly (`-fa off -ctk f32 -ctv f32`) and ignores end tokens. Flags after `--case` override it:
+
+```sh
+llama-diffusion-cli -m llada.gguf --case cases.json:blocks-4 --json
+llama-diffusion-cli -m llada.gguf --case cases.json:blocks-4 --attn-dump run.npz
+```
 
 ## Attention
 

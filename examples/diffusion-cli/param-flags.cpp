@@ -12,6 +12,19 @@ void add_input_flags(FlagTable & table, CliParams & o) {
         }
         o.model_path = text;
     };
+    // exactly, as a published case is about single tokens; flags behind it still have their say
+    const auto set_case = [&o](const std::string & flag, const std::string & text) {
+        try {
+            o.replay = buoy::load_case(text);
+        } catch (const buoy::Error & error) {
+            buoy::fail(flag, ": ", error.what());
+        }
+        o.generate       = o.replay->params;
+        o.model.mode     = o.replay->mode ? o.replay->mode : o.model.mode;
+        o.ignore_eos     = true;
+        o.context.flash  = buoy::FlashAttention::off;
+        o.context.type_k = o.context.type_v = buoy::KvType::f32;
+    };
     table.group("Input");
     table
         .call("-m, --model", "FILE", set_model,
@@ -33,6 +46,9 @@ void add_input_flags(FlagTable & table, CliParams & o) {
     table.toggle("--infill", o.infill, true,
                  "fill the gaps in the prompt, each written [[N]] for N tokens; -n is ignored (diffusion models only)");
     table.text("--tokens", "IDS", o.tokens, "prompt as token ids, 1,2,3 or @FILE; no tokens are added");
+    table.call("--case", "FILE.json:ID", set_case,
+               "replay a published case: its prompt, sampler, settings and recorded draws, computed exactly (-fa off "
+               "-ctk f32 -ctv f32 --ignore-eos); flags after it override");
 }
 
 void add_visual_flag(FlagTable & table, CliParams & o) {

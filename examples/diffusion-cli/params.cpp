@@ -1,5 +1,7 @@
 #include "params.h"
 
+#include "input-text.h"
+
 #include "flags.h"
 #include "param-flags.h"
 #include "prompt.h"
@@ -13,14 +15,16 @@ namespace {
 
 // Settings that contradict each other; what only the model can tell is checked when it is known.
 void check_combinations(const CliParams & o) {
-    const int n_prompts = (o.prompt_given ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1) + (o.tokens.empty() ? 0 : 1);
+    const int n_prompts =
+        (o.prompt_given ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1) + (o.tokens.empty() ? 0 : 1) + (o.replay ? 1 : 0);
     if (n_prompts > 1) {
-        buoy::fail("-p, -f and --tokens each give the prompt; use only one of them");
+        buoy::fail("-p, -f, --tokens and --case each give the prompt; use only one of them");
     }
     const std::vector<std::pair<bool, const char *>> not_in_chat = {
         {o.json, "--json"},
         {o.infill, "--infill"},
         {!o.tokens.empty(), "--tokens"},
+        {o.replay.has_value(), "--case"},
         {!o.logits_out.empty(), "--logits-out"},
         {o.raw, "--raw"},
         {o.prompt_from_stdin(), "a prompt from standard input"},
@@ -33,8 +37,11 @@ void check_combinations(const CliParams & o) {
     if (o.infill && !o.tokens.empty()) {
         buoy::fail("--infill needs text with gaps; --tokens can contain mask tokens directly");
     }
-    if (!o.system.empty() && (o.raw || o.infill || !o.tokens.empty())) {
-        buoy::fail("-sys needs the chat template, which --raw, --infill and --tokens do not use");
+    if (o.infill && o.replay) {
+        buoy::fail("--infill needs text with gaps; a case has token ids");
+    }
+    if (!o.system.empty() && (o.replay || o.raw || o.infill || !o.tokens.empty())) {
+        buoy::fail("-sys needs the chat template, which --raw, --infill, --tokens and --case do not use");
     }
     if (!o.parse_special && !o.raw) {
         buoy::fail("--no-parse-special needs --raw: without it special tokens are plain text anyway");
@@ -51,6 +58,9 @@ void settle_cli(CliParams & o) {
         o.prompt = unescaped(o.prompt);
     }
     settle(o);
+    if (o.infill && o.generate.auto_length) {
+        buoy::fail("-n auto finds the length of an answer; the gaps of --infill have theirs");
+    }
     if (o.infill) {
         o.generate.n_predict = 0;
     }
@@ -64,7 +74,7 @@ std::vector<int32_t> parse_tokens(const std::string & text) {
         if (!in) {
             buoy::fail("--tokens: file ", buoy::in_quotes(text.substr(1)), " cannot be read");
         }
-        list.assign(std::istreambuf_iterator<char>(in), {});
+        list = read_to_end(in, "the file of --tokens");
     }
     std::vector<int32_t> ids;
     const char *         at  = list.data();

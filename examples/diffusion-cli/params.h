@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attn-params.h"
+#include "buoy/replay-case.h"
 #include "run-flags.h"
 
 #include <cstdint>
@@ -11,15 +12,16 @@
 struct CliParams : RunParams {
     AttnParams attn;
 
-    std::string              prompt;
-    std::string              prompt_file;
-    std::string              system;
-    std::string              tokens; // "1,2,3" or "@FILE"
-    std::string              logits_out;
-    std::string              log_file;
-    std::string              command; // as typed
-    std::string              visual_out;
-    std::optional<int32_t>   visual_delay;         // milliseconds
+    std::string                     prompt;
+    std::string                     prompt_file;
+    std::string                     system;
+    std::string                     tokens; // "1,2,3" or "@FILE"
+    std::optional<buoy::ReplayCase> replay; // --case
+    std::string                     logits_out;
+    std::string                     log_file;
+    std::string                     command; // as typed
+    std::string                     visual_out;
+    std::optional<int32_t>          visual_delay;  // milliseconds
     std::vector<std::string> denoising_flags;      // --diffusion-… that were given, which only diffusion models heed
     bool                     escape        = true; // \n and others in the prompt of -p
     bool                     prompt_given  = false;

@@ -1,21 +1,14 @@
 #include "prompt.h"
 
+#include "input-text.h"
+
 #include <cctype>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 
 namespace {
 
 unsigned char byte(char c) { return static_cast<unsigned char>(c); }
-
-std::string read_standard_input() {
-    std::string text(std::istreambuf_iterator<char>(std::cin), {});
-    if (std::cin.bad()) {
-        buoy::fail_runtime("cannot read standard input");
-    }
-    return text;
-}
 
 } // namespace
 
@@ -24,15 +17,15 @@ std::string read_text_file(const std::string & path, const char * what) {
     if (!in || in.peek() == std::ifstream::traits_type::eof()) {
         buoy::fail(what, " ", buoy::in_quotes(path), " cannot be read or is empty");
     }
-    return {std::istreambuf_iterator<char>(in), {}};
+    return read_to_end(in, buoy::concat(what, " ", buoy::in_quotes(path)));
 }
 
 std::string read_prompt(const CliParams & params) {
     if (!params.prompt_from_stdin() && params.prompt_file.empty()) {
         return params.prompt;
     }
-    std::string text =
-        params.prompt_from_stdin() ? read_standard_input() : read_text_file(params.prompt_file, "prompt file");
+    std::string text = params.prompt_from_stdin() ? read_to_end(std::cin, "standard input")
+                                                  : read_text_file(params.prompt_file, "prompt file");
     // an editor's or echo's last newline is no part of a message
     if (!params.raw && !params.infill && !text.empty() && text.back() == '\n') {
         text.pop_back();
@@ -61,6 +54,9 @@ std::string unescaped(const std::string & text) {
 }
 
 Prompt make_prompt(const CliParams & params, const buoy::Vocab & vocab) {
+    if (params.replay) {
+        return {params.replay->prompt, {}};
+    }
     if (!params.tokens.empty()) {
         return {parse_tokens(params.tokens), {}};
     }

@@ -18,7 +18,7 @@ struct Prompt {
     std::vector<buoy::ChatMessage> messages; // what the chat template made them from; none without it
 };
 
-// That text as tokens, through the chat template where there is one; or the ids of --tokens.
+// That text as tokens, through the chat template where there is one; or the ids of --tokens or --case.
 Prompt make_prompt(const CliParams & params, const buoy::Vocab & vocab);
 
 std::string read_text_file(const std::string & path, const char * what);

@@ -74,8 +74,14 @@ std::vector<ScreenToken> ShownText::tokens(const std::vector<int32_t> & sequence
     return out;
 }
 
-std::string ShownText::status(const buoy::StepReport & step) {
-    n_done_ += static_cast<int64_t>(step.committed.size());
+std::string ShownText::status(const buoy::StepReport & step, const std::vector<int32_t> & sequence) {
+    for (const auto & [position, id] : step.committed) {
+        n_done_ += id == mask_id_ ? -1 : 1;
+    }
+    if (step.growth) { // its length is known now
+        total_  = static_cast<int64_t>(sequence.size() - first_);
+        n_done_ = total_ - std::count(sequence.begin(), sequence.end(), mask_id_);
+    }
     return buoy::concat("step ", step.step + 1, " · block ", step.block + 1, " · ", n_done_, "/", total_, " tokens");
 }
 
@@ -141,9 +147,12 @@ void Visual::update(const buoy::StepReport & step, const std::vector<int32_t> & 
     for (const auto & [position, id] : step.committed) {
         fresh_.push_back(position);
     }
+    for (int32_t & position : fresh_) {
+        position = step.growth ? step.growth->moved(position) : position;
+    }
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count() - waited_ms_ / 1000;
     char         rate[64];
-    frame_.status = text_.status(step);
+    frame_.status = text_.status(step, tokens);
     std::snprintf(rate, sizeof(rate), " · %.1f tokens/s", static_cast<double>(text_.n_done()) / seconds);
     frame_.status += rate;
     frame_.tokens = text_.tokens(tokens, fresh_);

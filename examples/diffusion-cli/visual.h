@@ -19,8 +19,8 @@ public:
     std::vector<buoy::figure::ScreenToken> tokens(const std::vector<int32_t> & sequence,
                                                   const std::vector<int32_t> & fresh) const; // positions
 
-    // What a step wrote is added up.
-    std::string status(const buoy::StepReport & step);
+    // What a step wrote is added up; sequence: as it left it.
+    std::string status(const buoy::StepReport & step, const std::vector<int32_t> & sequence);
 
     int64_t n_done() const { return n_done_; }
 

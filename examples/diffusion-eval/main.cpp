@@ -1,5 +1,6 @@
 #include "buoy/device.h"
 #include "buoy/eval.h"
+#include "buoy/frontier.h"
 #include "console.h"
 #include "interrupt.h"
 #include "params.h"
@@ -94,6 +95,70 @@ int qa(const Command & command, EvalParams & params) {
     return run_questions(params, Console(name, command.flags, params.verbose, params.log_file));
 }
 
+// "NAME: SETTINGS"
+buoy::FrontierMethod parse_method(const std::string & text) {
+    const size_t colon = text.find(':');
+    if (colon == std::string::npos || colon == 0) {
+        buoy::fail("--method: ", buoy::in_quotes(text), " is not NAME: SETTING=VALUE…");
+    }
+    const size_t first = text.find_first_not_of(' ', colon + 1);
+    return {text.substr(0, colon), first == std::string::npos ? "" : text.substr(first)};
+}
+
+int frontier(const Command & command, EvalParams & params) {
+    check_report(params);
+    if (params.model_path.empty() || params.qa.data.empty()) {
+        buoy::fail("frontier needs -m MODEL and -d DATA.jsonl");
+    }
+    params.seed = params.seed < 0 ? 1 : params.seed;
+    settle(params);
+    buoy::add_rpc_servers(params.rpc);
+    const Console        console(name, command.flags, params.verbose, params.log_file);
+    Progress             line("", {"answers"}, name);
+    buoy::FrontierParams run;
+    run.model            = resolve_model(params.model_path);
+    run.model_params     = params.model;
+    run.model_params.log = console.callback();
+    run.context          = params.context;
+    run.generate         = params.generate;
+    run.data             = params.qa.data;
+    run.n_items          = params.qa.n_items;
+    run.n_passages       = params.n_passages;
+    run.form             = params.qa.form;
+    run.output           = params.output;
+    run.stopped          = interrupted;
+    run.progress         = [&](const std::string & method, size_t n_done, size_t n_all) {
+        line.set_title(method);
+        line.update(static_cast<int64_t>(n_done), static_cast<int64_t>(n_all), 0);
+    };
+    if (!params.methods.empty()) {
+        run.methods = {{"exact", ""}};
+        for (const std::string & text : params.methods) {
+            run.methods.push_back(parse_method(text));
+        }
+    }
+    if (!params.figures.empty()) {
+        buoy::make_figure_directory(params.figures);
+    }
+    const StopsAfter           stops("answer");
+    const buoy::FrontierReport report = buoy::measure_frontier(run);
+    line.clear();
+    for (const std::string & reason : report.left_out) {
+        console.log(buoy::LogLevel::notice, "left out: " + reason);
+    }
+    print_text(params.json  ? report.json
+               : params.csv ? buoy::analysis::to_csv(report.table)
+                            : buoy::analysis::to_text(report.table, output_width()));
+    if (!params.figures.empty() && report.complete) {
+        buoy::write_qa_figures(params.figures, {report.figure});
+    }
+    if (!report.complete) {
+        console.log(buoy::LogLevel::notice, "stopped; run the same command again to measure the other methods");
+        return exit_interrupted;
+    }
+    return 0;
+}
+
 } // namespace
 
 int main(int argc, char ** argv) {
@@ -101,7 +166,8 @@ int main(int argc, char ** argv) {
                     Program::Interrupt::asked);
     program.usage = "  llama-diffusion-eval qa -m MODEL[,MODEL...] -d DATA.jsonl -o RESULTS.jsonl [flags]\n"
                     "  llama-diffusion-eval summary RESULTS.jsonl [--json | --csv] [--figures DIR]\n"
-                    "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n";
+                    "  llama-diffusion-eval merge RESULTS.jsonl... -o MERGED.jsonl\n"
+                    "  llama-diffusion-eval frontier -m MODEL -d DATA.jsonl [-o MEASURED.jsonl] [flags]\n";
     program.notes = "(run the same command again to resume).";
 
     const auto params = std::make_shared<EvalParams>();
@@ -129,5 +195,9 @@ int main(int argc, char ** argv) {
         buoy::merge_results(params->files, params->output, params->force);
         return 0;
     };
+
+    Command & compare = program.add("frontier", "measure what ways of decoding cost and what they lose");
+    add_frontier_flags(compare.flags, *params);
+    compare.run = [params](const Command & itself) { return frontier(itself, *params); };
     return program.main(argc, argv);
 }

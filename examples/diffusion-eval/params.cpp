@@ -55,7 +55,8 @@ void add_input_flags(FlagTable & table, EvalParams & o) {
         .call(
             "-m, --model", "FILES",
             [&o](const std::string & where, const std::string & text) { add_models(where, text, o.qa.models); },
-            "GGUF files or names of bundled models (buoy-mdm, buoy-arm), comma-separated; can be repeated")
+            "GGUF files or names of bundled models (buoy-mdm, buoy-arm), comma-separated; FILE:ar, FILE:diffusion or "
+            "FILE:spec is one mode of a model that can be both; can be repeated")
         .repeatable = true;
     table.text("-d, --data", "FILE", o.qa.data, "questions, one JSON object per line; may be gzipped");
     table.text(
@@ -156,6 +157,30 @@ void add_merge_flags(FlagTable & table, EvalParams & o) {
     table.texts("RESULTS", "FILE...", o.files, 1 << 20, "result files of all shards, in any order");
     table.text("-o, --output", "FILE", o.output, "file to write, the same as a run without shards would write");
     table.toggle("--force", o.force, true, "overwrite an existing file").with_setting("force");
+}
+
+void add_frontier_flags(FlagTable & table, EvalParams & o) {
+    table.group("Input and output");
+    table.text("-m, --model", "FILE", o.model_path, "GGUF file or name of a bundled model").with_env("LLAMA_ARG_MODEL");
+    table.text("-d, --data", "FILE", o.qa.data, "questions, one JSON object per line; may be gzipped");
+    table.text("-o, --output", "FILE", o.output,
+               "keep what was measured, a line per method; an existing file is resumed");
+    table
+        .text("--template", "FILE", o.qa.form,
+              "template that turns question and passages into a prompt (docs/evaluation.md)")
+        .with_default("instruction, numbered passages, question");
+    table.number("--limit", "N", o.qa.n_items, {1, 1e9}, "ask only the first N questions").with_default("all");
+    table.number("--passages", "N", o.n_passages, {0, 1e5}, "number of passages to show");
+    table
+        .texts("--method", "'NAME: SETTING=VALUE…'", o.methods, 1,
+               "measure this instead of the usual methods, such as 'dawn: algorithm=dawn tau_low=0.6'; exact is always "
+               "measured; can be repeated")
+        .with_default("all methods at several settings");
+    add_sampling_flags(table, o);
+    add_compute_flags(table, o, "the model's, at most 4096");
+    add_output_flags(table, o);
+    table.toggle("-v, --verbose", o.verbose, true, "log details");
+    table.text("--log-file", "FILE", o.log_file, "also write all messages to a file").with_env("LLAMA_ARG_LOG_FILE");
 }
 
 void settle_questions(EvalParams & o) {

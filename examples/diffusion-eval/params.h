@@ -14,6 +14,8 @@ struct EvalParams : RunParams {
 
     buoy::QaParams           qa; // but for what RunParams has
     std::vector<std::string> edits;
+    std::vector<std::string> methods;        // of frontier, "NAME: SETTINGS"
+    size_t                   n_passages = 5; // the same
 
     std::vector<std::string> files; // of summary and merge
     std::string              output;
@@ -28,6 +30,7 @@ struct EvalParams : RunParams {
 void add_qa_flags(FlagTable & table, EvalParams & params);
 void add_summary_flags(FlagTable & table, EvalParams & params);
 void add_merge_flags(FlagTable & table, EvalParams & params);
+void add_frontier_flags(FlagTable & table, EvalParams & params);
 
 // What several flags of qa decide together; throws buoy::Error where they contradict each other.
 void settle_questions(EvalParams & params);

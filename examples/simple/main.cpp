@@ -5,13 +5,16 @@
 #include "buoy/error.h"
 #include "buoy/generate.h"
 #include "buoy/message.h"
+#include "buoy/printable.h"
 #include "buoy/version.h"
 #include "buoy/vocab.h"
+#include "standard-streams.h"
 
 #include <cstdio>
 #include <string>
 
 int main(int argc, char ** argv) try {
+    open_standard_streams();
     if (argc == 2 && std::string(argv[1]) == "--version") {
         std::printf("llama-simple %s\n", buoy::version());
         return 0;
@@ -32,9 +35,9 @@ int main(int argc, char ** argv) try {
         std::fprintf(stderr, "step %d wrote %zu of %zu positions\n", step.step, step.committed.size(), tokens.size());
         return true; // false ends the generation
     };
-    std::printf("%s\n", vocab.decode(buoy::generate(*context, prompt, params).tokens).c_str());
+    std::printf("%s\n", buoy::printable_lines(vocab.decode(buoy::generate(*context, prompt, params).tokens)).c_str());
     return 0;
 } catch (const buoy::Error & error) {
-    std::fprintf(stderr, "llama-simple: %s\n", error.what());
+    std::fprintf(stderr, "llama-simple: %s\n", buoy::printable(error.what()).c_str());
     return error.kind() == buoy::ErrorKind::request ? 1 : 2;
 }

@@ -1,13 +1,24 @@
 """run.npz, what llama-diffusion-cli --attn-dump writes; docs/recording.md tells its members."""
 
 import json
+import re
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from .anchors import find_anchors
+from .labelled import Labelled
+
+
+# TransformerLens's names of what a block computes: the member's folder, and its axes in their order and in ours.
+HOOKS = {
+    "attn.hook_pattern": ("attn", "head query key", "head query key"),
+    "attn.hook_attn_scores": ("scores", "head query key", "head query key"),
+    "attn.hook_rot_q": ("q", "query head dim", "head query dim"),
+    "attn.hook_rot_k": ("k", "key head_kv dim", "head_kv key dim"),
+    "hook_resid_post": ("resid", "query dim", "query dim"),
+}
 
 
 class RecordingError(ValueError):
@@ -69,6 +80,7 @@ class Recording:
     def __init__(self, path):
         self.path = str(path)
         self._zip = zipfile.ZipFile(path)
+        self._rows = {}
         names = set(self._zip.namelist())
         if "meta.json" in names:
             text = self._zip.read("meta.json")
@@ -88,6 +100,64 @@ class Recording:
 
     def __iter__(self):
         return (Step(self, step) for step in self.steps)
+
+    def __repr__(self):
+        recorded = self.meta["recorded"]
+        what = ", ".join(recorded["taps"]) + (f" reduced to {self.reduce}" if self.reduce not in (None, "none") else "")
+        return (f"<Recording {self.path}: {self.meta['model']['name'] or self.meta['model']['arch']}, "
+                f"{self.meta['n_positions']} positions, {len(self.steps)} of {self.meta['n_steps']} steps, "
+                f"{len(self.layers)} layers, {len(self.heads)} heads, {what}>")
+
+    def __getitem__(self, name):
+        """What a block computed at every recorded step, by TransformerLens's name, with a step axis in front.
+
+        >>> run["blocks.3.attn.hook_pattern"].sel(step=0, head=2)
+
+        Rows and keys that a step did not compute are NaN. names() lists what the recording has.
+        """
+        found = re.fullmatch(r"blocks\.(\d+)\.(.+)", name)
+        if not found or name not in self.names():
+            raise KeyError(f"{name}; the recording has {', '.join(self.names()) or 'no such arrays'}")
+        layer, (kind, dims, stored) = int(found[1]), HOOKS[found[2]]
+        parts, rows = [], []
+        for step in self.steps:
+            at = self.rows(step)
+            if len(at):
+                parts.append((step, self.get(kind, step, layer), at))
+                rows.append(at)
+        stored = stored.split()
+        coords = {"step": [step for step, _, _ in parts], "head": self.heads, "query": np.unique(np.concatenate(rows)),
+                  "key": np.arange(max(p.shape[stored.index("key")] for _, p, _ in parts) if "key" in stored else 0)}
+        for axis, dim in enumerate(stored):
+            coords.setdefault(dim, np.arange(parts[0][1].shape[axis]))
+        out = np.full([len(coords[d]) for d in ["step"] + stored], np.nan, dtype=np.float32)
+        for i, (_, part, at) in enumerate(parts):
+            where = [np.searchsorted(coords["query"], at) if d == "query" else np.arange(n) for d, n in zip(stored, part.shape)]
+            out[i][np.ix_(*where)] = part
+        dims = dims.split()
+        values = out.transpose(0, *[1 + stored.index(d) for d in dims])
+        return Labelled(values, ["step"] + dims, {d: coords[d] for d in ["step"] + dims})
+
+    def names(self):
+        """TransformerLens's names of the arrays that the recording has."""
+        taps = self.meta["recorded"]["taps"]
+        return [f"blocks.{layer}.{hook}" for layer in self.layers for hook, (kind, _, _) in HOOKS.items()
+                if kind in taps and (kind != "attn" or self.reduce == "none")]
+
+    @property
+    def pieces(self):
+        """The text of each token of the finished sequence."""
+        return self.meta["pieces"]
+
+    @cached_property
+    def piece_of(self):
+        """{token id: its text}, of the finished sequence's tokens."""
+        return dict(zip(self.tokens[-1].tolist(), self.pieces))
+
+    @cached_property
+    def steps_with_rows(self):
+        """Recorded steps that computed a row."""
+        return [step for step in self.steps if len(self.rows(step))]
 
     def array(self, name):
         """Any member by its name, as it is stored."""
@@ -137,7 +207,13 @@ class Recording:
 
     def rows(self, step):
         """int32 [Q]: positions of the queries that the step computed."""
-        return self.array(f"rows/step_{step:04d}")
+        if step not in self._rows:
+            self._rows[step] = self.array(f"rows/step_{step:04d}")
+        return self._rows[step]
+
+    def computed(self, step):
+        """[L, T], 1 where a layer computed a position's row; only recordings of runs with an adaptive cache have it."""
+        return self.array(f"computed/step_{step:04d}")
 
     def get(self, kind, step, layer):
         """attn, scores, q, k, v_norm or resid as float32."""
@@ -146,6 +222,23 @@ class Recording:
     def pattern(self, step, layer):
         """[H,Q,K], [Q,K], [H,K] or [R,R], as `reduce` says."""
         return self.get("attn", step, layer)
+
+    def head_mean(self, step, layer):
+        """[Q,K]: the pattern averaged over heads."""
+        pattern = self.pattern(step, layer).astype(np.float64)
+        return pattern if self.reduce == "heads" else pattern.mean(0)
+
+    def matrix(self, layer, step=None):
+        """[T,T]: the mean over heads of the row that was computed last for each position, up to that step; zero elsewhere."""
+        T = self.meta["n_positions"]
+        out = np.zeros((T, T))
+        for at in [s for s in self.steps if step is None or s <= step]:
+            rows = self.rows(at)
+            if len(rows):
+                pattern = self._mean(at, layer)
+                out[rows] = 0
+                out[rows, : pattern.shape[1]] = pattern
+        return out
 
     def received(self, layer=None, step=None):
         """[K]: attention that each key receives, the mean over heads and queries; of one layer or the mean of all.
@@ -183,18 +276,10 @@ class Recording:
         return out
 
     def absorption(self, rule="std", step=None):
-        """[recorded layers], percent of all attention that the anchors receive, 0 where a layer has none; rule as in
-        find_anchors().
+        """[recorded layers], percent of all attention that the anchors receive, 0 where a layer has none: metrics.absorption()'s."""
+        from .metrics import absorption
 
-        auto is the paper's: position 0 for autoregressive models, the largest column (a fallback) for others.
-        """
-        if rule == "auto":
-            rule = "bos" if self.meta["attention"] == "causal" else "code"
-        out = []
-        for layer in self.layers:
-            A = self.received(layer, step)
-            out.append(100 * A[find_anchors(A, rule)].sum() / A.sum())
-        return np.array(out)
+        return absorption(self, rule, step)["by_layer"]["absorption"]
 
     def _replaced(self):
         """For the rows of each step the step that computes the same position again; one past the last where none does."""
@@ -213,8 +298,7 @@ class Recording:
         mean = 0
         layers = self.layers if layer is None else [layer]
         for one in layers:
-            pattern = self.pattern(step, one).astype(np.float64)
-            mean = mean + (pattern if self.reduce == "heads" else pattern.mean(0)) / len(layers)
+            mean = mean + self.head_mean(step, one) / len(layers)
         return mean
 
     def _row_sum(self, step, pattern, rows):

@@ -22,6 +22,13 @@ enum class Algorithm : int32_t {
     pc_linear,
     eb,
     sequential,
+    localleap,
+    klass,
+    dawn,
+    wino,
+    low_confidence,
+    joint_threshold,
+    joint_threshold_indel,
 };
 
 // A number that an algorithm takes.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -101,6 +102,26 @@ struct Observer {
     ProductSink           products;
 };
 
+// A pass over a whole sequence that computes only a part of it (dLLM-Cache): in the first layer everything, in later layers the rows
+// chosen here; what the others add to the residual stream is as the pass that computed them last left it.
+struct PartialRefresh {
+    int32_t n_prompt  = 0;     // positions before the answer
+    bool    prompt    = false; // compute all of them
+    bool    answer    = false; // compute all others
+    bool    values    = false; // else the answer's values are all computed, and stored
+    int32_t n_drifted = 0; // and of their rows, as many as have values furthest (by cosine) from those stored before
+
+    bool operator==(const PartialRefresh & other) const = default;
+};
+
+// A pass over a part of a sequence that may turn into one over all of it (Elastic-Cache). Each layer compares how the tracked positions
+// attend now and before; from the layer on that follows one where that has drifted, all positions are computed, from what the layer was
+// given for them last. A pass over everything, with nothing tracked, comes first.
+struct DriftReset {
+    std::vector<int32_t> track;        // positions, among those given
+    float                gamma = 0.0f; // the cosine, over heads, below which it is drift
+};
+
 enum class OutputKind { none, logits, summary };
 
 enum class KvUse {
@@ -126,10 +147,19 @@ struct ForwardRequest {
     OutputKind           output = OutputKind::logits;
     KvUse                kv     = KvUse::none;
 
+    // > 0: the last of the tokens are a shadow. Each stands for a position of the sequence, which its entry of `positions` names; it
+    // attends to the shadow and to the sequence without that position, and the sequence does not see it (WINO). Observers are shown the
+    // sequence alone. For full attention without a store.
+    int32_t n_shadow = 0;
+
     std::optional<AttentionKind> attention;        // instead of the model's own
     int32_t                      block_length = 0; // > 0: of block-causal attention, instead of the model's own
     std::vector<float>           extra;            // [T, E], what an architecture that takes it adds to the embedding
     std::optional<Guidance>      guidance;
+
+    // passes that choose what they compute: full attention with a store, one sequence alone (our own engine)
+    std::optional<PartialRefresh> refresh;
+    std::optional<DriftReset>     reset;
 
     std::vector<AttentionEdit> edits; // known before the pass
     std::vector<Observer>      observers;
@@ -147,6 +177,19 @@ struct RowSummary {
 struct ForwardResult {
     std::vector<float>      logits;    // [R, V] for OutputKind::logits
     std::vector<RowSummary> summaries; // [R] for OutputKind::summary
+
+    std::map<int32_t, std::vector<int32_t>> refreshed;   // PartialRefresh: by layer, positions, where they are not all
+    std::optional<int32_t>                  reset_layer; // DriftReset: the first layer that computed everything
+};
+
+// Products of weights and rows: multiply-adds by the type of the weights, and the bytes of weights that a pass reads at least once. An
+// expert counts as read if it can have been chosen: as many of them as there are choices.
+struct ProductWork {
+    int64_t  quantised    = 0;
+    int64_t  f16          = 0;
+    int64_t  bf16         = 0;
+    int64_t  f32          = 0;
+    uint64_t weight_bytes = 0;
 };
 
 // Counters since the context was made; tests use them to see what was not computed.
@@ -155,10 +198,13 @@ struct ContextStats {
     int64_t n_graph_build     = 0; // forwards that could not reuse the previous graph
     int64_t n_tokens          = 0; // tokens computed, of all sequences
     int64_t n_head_rows       = 0; // rows that went through the LM head
+    int64_t n_layer_rows      = 0; // rows that went through the query side of a layer, of all layers
     int64_t n_query_rows_last = 0; // rows that went through the last layer's query side
     int32_t n_threads_last    = 0; // of the last pass, on the CPU
     size_t  compute_bytes     = 0; // size of the compute buffers
     size_t  kv_bytes          = 0; // size of the K/V store
+
+    ProductWork work; // of all passes; counted where buoy's own engine runs on the CPU alone
 };
 
 // Nodes of a graph, one after the other, that a device computes before anything has to be copied.

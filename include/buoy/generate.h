@@ -2,6 +2,7 @@
 
 #include "buoy/algorithm.h"
 #include "buoy/context.h"
+#include "buoy/method-setting.h"
 
 #include <cstdint>
 #include <functional>
@@ -14,12 +15,17 @@
 
 namespace buoy {
 
-// How keys and values are reused between steps (Fast-dLLM, arXiv 2505.22618). What lies before a block is exact for block-causal
+// How keys and values are reused between steps. What lies before a block is exact for block-causal
 // models, and approximate for those with full attention.
 enum class DiffusionCache {
-    none,   // everything is computed in every step
+    none, // everything is computed in every step
+    // Fast-dLLM (arXiv 2505.22618)
     prefix, // what lies before the block is computed once per block
     dual,   // what lies before and behind the block, or part of a block, is computed once
+    // those that choose what is computed again, for full attention with our own engine
+    d2,      // by certainty and attention rollout (d2Cache, arXiv 2509.23094)
+    elastic, // what attention follows most, and from the layer on in which that has drifted everything (Elastic-Cache, arXiv 2510.14973)
+    dllm,    // at intervals, and in between the values that have drifted most (dLLM-Cache)
 };
 
 // Token frequencies of a corpus, for Algorithm::pc. Ids that are not listed count once.
@@ -28,13 +34,46 @@ struct FrequencyTable {
     std::map<int32_t, int64_t> counts;
 };
 
+// Numbers that a method's choice in a step rests on.
+struct Measure {
+    std::string        name;
+    std::vector<float> values;
+};
+
+// How a step changed the length of the canvas, where that is found while decoding. Its tokens were committed at the positions before.
+struct CanvasGrowth {
+    int32_t stage      = 0;  // 1: looking for the end of the answer, 2: writing
+    int32_t length     = 0;  // positions that were computed, prompt included
+    int32_t at         = -1; // a mask that became several
+    int32_t n_inserted = 0;  // as many
+    int32_t length_new = 0;
+
+    int32_t moved(int32_t position) const { return at >= 0 && position > at ? position + n_inserted - 1 : position; }
+};
+
 // What one denoising step (or one autoregressive token) did.
 struct StepReport {
-    int32_t                                  step  = 0;
-    int32_t                                  block = 0;
-    std::vector<std::pair<int32_t, int32_t>> committed; // position, id; sorted by position
+    int32_t step  = 0;
+    int32_t block = 0;
+    std::vector<std::pair<int32_t, int32_t>>
+        committed; // position, id; sorted by position; the mask's id takes a token back
     std::vector<std::pair<int32_t, float>>
-        confidence; // position, probability of its best token, of every position scored
+                                confidence; // position, probability of its best token, of every position scored
+    std::optional<CanvasGrowth> growth;
+    // where an adaptive cache chooses: the positions computed, none: all; the layer from which on all were (Elastic-Cache), -1: none; and for
+    // each layer that did not compute all those that it did (dLLM-Cache)
+    std::vector<int32_t>                                   computed;
+    std::optional<int32_t>                                 reset_layer;
+    std::optional<std::map<int32_t, std::vector<int32_t>>> refreshed;
+    std::vector<Measure>                                   measured;  // by methods that measure something
+    std::optional<AttentionKind>                           attention; // of its pass, where a model's passes differ
+};
+
+// The random choices that a published run recorded for one of its steps; a sampler that takes them draws nothing itself.
+struct RecordedDraws {
+    std::vector<int32_t> canvas;  // the first step of a canvas: what it begins with
+    std::vector<int32_t> ids;     // a token for each position
+    std::vector<double>  uniform; // a number in [0, 1) for each position
 };
 
 // Called after every step with the sequence as it now is; returning false ends the generation cleanly.
@@ -46,19 +85,23 @@ using ForwardCallback = std::function<void(int32_t step, ForwardRequest & reques
 struct GenerateParams {
     // tokens to generate after the prompt; 0: only fill the masks the prompt has; -1: as many as the context has room for
     int32_t n_predict = 128;
+    // diffusion: n_predict is the most, and the model finds the length while it decodes (DAEDAL); needs an end token
+    bool auto_length = false;
 
     // choice of the token
-    float                    temperature = 0.0f; // 0: argmax
-    int32_t                  top_k       = 0;    // 0: all
+    float                    temperature = 0.0f;  // 0: argmax
+    bool                     greedy      = false; // argmax at any temperature, which then only changes confidences
+    int32_t                  top_k       = 0;     // 0: all
     float                    top_p       = 1.0f;
     float                    min_p       = 0.0f;
     std::map<int32_t, float> logit_bias;
     uint64_t                 seed = 0;
 
     // denoising; what is left open is as the model recommends
-    int32_t              steps           = 0; // in all; 0: one token a step
-    int32_t              steps_per_block = 0; // the same, counted per block
-    int32_t              block_length    = 0; // semi-autoregressive blocks; 0: the model's, else everything at once
+    int32_t              steps           = 0;     // in all; 0: one token a step
+    int32_t              steps_per_block = 0;     // the same, counted per block
+    int32_t              block_length    = 0;     // semi-autoregressive blocks; 0: the model's, else everything at once
+    bool                 append_blocks   = false; // full attention: a block exists once those before it are finished
     std::optional<float> eps; // Dream's timesteps, from 1 down to eps, over everything; with a cache over each block
     std::optional<Algorithm>      algorithm;
     Scorer                        scorer;           // instead of an algorithm
@@ -73,11 +116,23 @@ struct GenerateParams {
     std::optional<DiffusionCache> cache;             // left open: prefix where that is exact, else none
     int32_t                       cache_refresh = 0; // > 0: compute everything again after that many steps of a block
 
+    MethodSettings settings;          // constants of the method; those that are not set have their published defaults
+    std::vector<RecordedDraws> draws; // by step
+
     // block-causal models
     int32_t              sub_block_length = 0; // a block is written in parts of that many; 0: the model's
     std::optional<float> edit_threshold;       // what was written is replaced by a token at least that sure (LLaDA2.1)
     int32_t              post_steps = 16;      // steps that may only edit, once a block has no masks
-    int32_t              n_batch    = 512;     // prompt tokens computed at a time
+    float repeat_penalty            = 0.0f;    // joint-threshold: of a logit that repeats the token before its position
+    std::optional<int32_t> delete_id;          // joint-threshold-indel's tokens; left open: the model's
+    std::optional<int32_t> split_id;
+    int32_t                n_batch = 512; // prompt tokens computed at a time
+
+    // a model with two modes
+    bool speculate      = false;            // draft blocks by diffusion, keep what the autoregressive model would write
+    bool causal_context = true;             // read what lies before a block causally; false: both ways
+    std::optional<int32_t> thinking_budget; // tokens after which end_think_id is written, unless it is there already
+    int32_t                end_think_id = -1;
 
     std::vector<int32_t> end_ids; // generation ends where one of these is final
     StepCallback         on_step;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,12 @@ namespace buoy {
 enum class AttentionKind { causal, full, block_causal };
 
 const char * attention_kind_name(AttentionKind kind);
+
+// Of a model whose weights can do both.
+enum class ModelMode {
+    diffusion,
+    ar, // autoregressive
+};
 
 // What decoding needs to know about a model. Comes from GGUF keys, with defaults per architecture.
 struct Traits {
@@ -26,7 +33,11 @@ struct Traits {
     bool    even_steps       = false; // step i of n leaves masks · (n − i − 1) / n of all masks
     int32_t closing_id       = -1;    // >= 0: the last position of an answer holds this token from the beginning
     int32_t recommended_block_length =
-        0; // > 0: answers are best written in blocks of that many; the attention stays as it is
+        0;                        // > 0: answers are best written in blocks of that many; the attention stays as it is
+    bool    exact_blocks = false; // block_causal: the last block may be short, a block's steps are for its masks
+    bool    two_modes = false; // it reads a prompt causally and writes blocks both ways behind it; or is autoregressive
+    int32_t delete_id = -1;    // >= 0: a token that takes its position out of the block (LLaDA2.2)
+    int32_t split_id  = -1;    // >= 0: a token that puts a mask before what its position holds
 
     bool is_diffusion() const { return mask_id >= 0 && attention != AttentionKind::causal; }
 };
@@ -69,11 +80,13 @@ struct TensorOverride {
 };
 
 struct ModelParams {
-    bool    use_mmap   = true;
-    bool    use_repack = true; // the CPU backend's interleaved weight layouts, where they help
-    Kernels kernels    = Kernels::automatic;
-    Unpack  unpack     = Unpack::off;
-    int32_t n_threads  = 0; // for what is converted while loading; 0: one per core
+    bool                     use_mmap   = true;
+    bool                     use_repack = true; // the CPU backend's interleaved weight layouts, where they help
+    Kernels                  kernels    = Kernels::automatic;
+    Unpack                   unpack     = Unpack::off;
+    int32_t                  n_threads  = 0; // for what is converted while loading; 0: one per core
+    std::optional<ModelMode> mode; // an error where the model has only the other; left open: diffusion if it has both
+    bool                     force_causal = false; // autoregressive, whatever the file says or leaves open
 
     // what goes to a GPU, or to another machine's device
     int32_t                     n_gpu_layers = -1; // layers, counted from the last; -1: as many as fit

@@ -12,6 +12,8 @@ template <typename T> using Name = std::pair<const char *, T>;
 
 inline constexpr Name<KvType> kv_type_names[] = {{"f32", KvType::f32}, {"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
 
+inline constexpr Name<ModelMode> mode_names[] = {{"ar", ModelMode::ar}, {"diffusion", ModelMode::diffusion}};
+
 inline constexpr Name<FlashAttention> flash_names[] = {
     {"on", FlashAttention::on}, {"off", FlashAttention::off}, {"auto", FlashAttention::automatic}};
 
@@ -22,7 +24,8 @@ inline constexpr Name<Kernels> kernel_names[] = {
     {"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
 
 inline constexpr Name<DiffusionCache> cache_names[] = {
-    {"none", DiffusionCache::none}, {"prefix", DiffusionCache::prefix}, {"dual", DiffusionCache::dual}};
+    {"none", DiffusionCache::none}, {"prefix", DiffusionCache::prefix},   {"dual", DiffusionCache::dual},
+    {"d2", DiffusionCache::d2},     {"elastic", DiffusionCache::elastic}, {"dllm", DiffusionCache::dllm}};
 
 inline constexpr Name<Tap> tap_names[] = {
     {"pattern", Tap::pattern}, {"scores", Tap::attn_scores}, {"q", Tap::rot_q}, {"k", Tap::rot_k}, {"v", Tap::v},

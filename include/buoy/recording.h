@@ -40,8 +40,8 @@ public:
 
     // The sequence before a step; step S: as it ended. -1 where a position was not yet there.
     int32_t                          token(size_t step, size_t position) const;
-    const std::vector<std::string> & pieces() const { return pieces_; } // of the sequence as it ended
-    const std::vector<int32_t> &     special_ids() const { return special_ids_; }
+    const std::vector<std::string> & pieces() const { return pieces_; }           // of the sequence as it ended
+    const std::vector<int32_t> &     special_ids() const { return special_ids_; } // ascending
     const std::vector<Region> &      regions() const { return regions_; }
     const Region *                   region(const std::string & name) const;
 
@@ -68,7 +68,7 @@ private:
 
     void read_meta();
     void read_arrays();
-    void check_shape(Tap tap, int32_t step, const Array & array, const std::string & name) const;
+    void check_shape(Tap tap, int32_t step, const std::vector<size_t> & shape, const std::string & name) const;
 
     std::shared_ptr<Source>           source_;
     std::string                       model_;

@@ -1,6 +1,7 @@
 #include "analysis/labels.h"
 #include "analysis/layer-means.h"
 #include "analysis/received.h"
+#include "analysis/row-distance.h"
 #include "analysis/studies.h"
 #include "buoy/message.h"
 
@@ -31,27 +32,6 @@ template <typename T> std::vector<T> common(const std::vector<T> & a, const std:
     std::vector<T> both;
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
     return both;
-}
-
-// The mean over the rows that both have of half the sum of absolute differences; NaN without such rows.
-double row_distance(const Array & a, const std::vector<int32_t> & rows_a, const Array & b,
-                    const std::vector<int32_t> & rows_b) {
-    Mean mean;
-    for (size_t i = 0; i < rows_a.size(); i++) {
-        const auto at = std::lower_bound(rows_b.begin(), rows_b.end(), rows_a[i]);
-        if (at != rows_b.end() && *at == rows_a[i]) {
-            const auto   other = static_cast<size_t>(at - rows_b.begin());
-            const size_t n     = std::max(a.shape[1], b.shape[1]);
-            double       sum   = 0;
-            for (size_t j = 0; j < n; j++) {
-                const float of_a = j < a.shape[1] ? a.values[i * a.shape[1] + j] : 0.0f;
-                const float of_b = j < b.shape[1] ? b.values[other * b.shape[1] + j] : 0.0f;
-                sum += std::abs(static_cast<double>(of_a) - static_cast<double>(of_b)) / 2;
-            }
-            mean.add(sum);
-        }
-    }
-    return mean.value();
 }
 
 // One of the two: the pattern of a step, and the received attention as it stands after it.

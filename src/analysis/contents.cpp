@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <iomanip>
+#include <map>
 #include <sstream>
 #include <sys/file.h>
 #include <unistd.h>
@@ -93,22 +94,21 @@ Contents read_contents(const std::string & path) {
     if (member == nullptr) {
         fail(printable(path), ": not a recording: there is no meta.json in it");
     }
-    const nlohmann::json meta = parse_json(file.read_text(*member), printable(path) + ": meta.json");
+    const nlohmann::json meta = read_meta_json(file, *member);
     if (MetaReader(meta, printable(path) + ": meta.json").text({"format"}) != "buoy-recording") {
         fail(printable(path), ": not a recording: meta.json has another format");
     }
-    Contents contents;
+    std::map<std::string, size_t> group_of;
+    Contents                      contents;
     contents.size = file.size();
     contents.meta = meta;
     for (const NpzMember & each : file.members()) {
-        const std::string name  = each.name.substr(0, each.name.find('/'));
-        auto              group = std::find_if(contents.groups.begin(), contents.groups.end(),
-                                               [&](const MemberGroup & g) { return g.name == name; });
-        if (group == contents.groups.end()) {
+        const std::string name    = each.name.substr(0, each.name.find('/'));
+        const auto [at, is_fresh] = group_of.emplace(name, contents.groups.size());
+        if (is_fresh) {
             contents.groups.push_back({name, 0, 0, "", {}, {}});
-            group = contents.groups.end() - 1;
         }
-        add_member(file, each, *group);
+        add_member(file, each, contents.groups[at->second]);
     }
     return contents;
 }
@@ -157,7 +157,7 @@ std::string contents_text(const std::string & path, const Contents & contents) {
     std::ostringstream   out;
     out.imbue(std::locale::classic());
     const auto line = [&](const char * name, const std::string & text) {
-        out << std::left << std::setw(10) << name << text << "\n";
+        out << std::left << std::setw(10) << name << printable(text) << "\n";
     };
     line("file", concat(printable(path), ", ", size_text(contents.size), ", ",
                         meta.boolean({"complete"}) ? "complete" : "stopped early"));
@@ -222,8 +222,8 @@ void write_member(const std::string & path, const std::string & member, int64_t 
     const NpzReader   file  = NpzReader::open(path);
     const NpzMember & found = file.get(member);
     if (found.name == "meta.json" || found.name == "meta.json.npy") {
-        const Json meta = parse_json(file.read_text(found), printable(path) + ": meta.json");
-        out << meta.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+        const Json meta = read_meta_json(file, found);
+        out << json_text(meta, 2) << "\n";
         return;
     }
     write_csv(file, found, index, out);

@@ -1,6 +1,7 @@
 #include "analysis/meta-reader.h"
 
 #include "buoy/message.h"
+#include "io/json-file.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +10,8 @@
 namespace buoy::analysis {
 
 namespace {
+
+constexpr size_t n_regions_max = 1024; // tables and matrices have as many rows
 
 std::optional<int32_t> int32_of(const nlohmann::json & value) {
     if (!value.is_number_integer() || value < std::numeric_limits<int32_t>::min() ||
@@ -19,6 +22,11 @@ std::optional<int32_t> int32_of(const nlohmann::json & value) {
 }
 
 } // namespace
+
+nlohmann::json read_meta_json(const NpzReader & file, const NpzMember & member) {
+    return parse_json(file.read_text(member), printable(file.path()) + ": meta.json",
+                      {.members_max = json_members_few, .memory_max = 128u << 20});
+}
 
 std::string MetaReader::name(Keys keys) const {
     std::string out;
@@ -122,6 +130,9 @@ std::vector<Region> MetaReader::regions(size_t n_positions) const {
     for (const nlohmann::json & json : get({"regions"})) {
         if (!json.is_object() || !json.contains("name") || !json["name"].is_string() || !json.contains("spans")) {
             wrong({"regions"}, "a list of {name, spans}");
+        }
+        if (out.size() == n_regions_max) {
+            fail(where_, ": more than ", n_regions_max, " regions");
         }
         Region region{json["name"].get<std::string>(), {}};
         for (const nlohmann::json & span : json["spans"]) {

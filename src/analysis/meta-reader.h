@@ -1,6 +1,7 @@
 #pragma once
 
 #include "buoy/record.h"
+#include "io/npz-reader.h"
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,9 @@
 #include <vector>
 
 namespace buoy::analysis {
+
+// meta.json of a recording; few members an object.
+nlohmann::json read_meta_json(const NpzReader & file, const NpzMember & member);
 
 // Values of a recording's meta.json by their path; an Error where one is missing or of another type.
 class MetaReader {

@@ -1,5 +1,6 @@
 #include "analysis/studies.h"
 #include "buoy/message.h"
+#include "io/json-file.h"
 
 namespace buoy::analysis {
 
@@ -29,6 +30,12 @@ const Entry entries[] = {
       .gold = true,
       .seed = true},
      study_depth},
+    {{.name = "targets",
+      .help = "attention on the prompt, on written tokens and on masks, and how far it reaches, by layer",
+      .seed = true},
+     study_targets},
+    {{.name = "drift", .help = "how patterns, keys and values change from step to step, by layer", .seed = true},
+     study_drift},
     {{.name = "qk",
       .help = "how q·k of anchors and other keys differs, by angle and norm; maps of one layer",
       .step = true,
@@ -66,8 +73,7 @@ StudyResult study(const std::string & metric, const StudyParams & params) {
             Findings found            = entry.study(params);
             found.json["conclusions"] = found.conclusions;
             found.json["notes"]       = found.notes;
-            return {found.tables, found.data,        found.json.dump(-1, ' ', false, Json::error_handler_t::replace),
-                    found.figure, found.conclusions, found.notes};
+            return {found.tables, found.data, json_text(found.json), found.figure, found.conclusions, found.notes};
         }
     }
     fail("there is no metric ", in_quotes(metric));

@@ -4,11 +4,11 @@
 #include "analysis/meta-reader.h"
 #include "buoy/message.h"
 #include "buoy/names.h"
-#include "io/json-file.h"
 #include "observe/record-member.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 namespace buoy::analysis {
 
@@ -36,6 +36,8 @@ TapReduce reduce_of(const MetaReader & meta) {
     fail(meta.where(), ": recorded.reduce ", in_quotes(name), " is unknown");
 }
 
+constexpr size_t n_taps_max = 16; // there are six
+
 // Indices of a list in meta.json: ascending, below count.
 std::vector<int32_t> ascending(const MetaReader & meta, std::initializer_list<const char *> keys, size_t count) {
     std::vector<int32_t> list = meta.integers(keys);
@@ -47,13 +49,17 @@ std::vector<int32_t> ascending(const MetaReader & meta, std::initializer_list<co
     return list;
 }
 
-std::vector<int32_t> read_int32(const NpzReader & file, const std::string & name, const std::vector<int64_t> & shape) {
+// accepts: is the shape one that meta.json lets expect?
+std::vector<int32_t> read_int32(const NpzReader & file, const std::string & name,
+                                const std::function<bool(const std::vector<int64_t> & shape)> & accepts) {
     NpyHeader                  header;
-    const std::vector<int64_t> values = file.read_ints(file.get(name), header);
-    if (!shape.empty() && header.shape != shape) {
-        fail(printable(file.path()), ": ", name, ": the shape does not match meta.json");
-    }
-    std::vector<int32_t> out;
+    const std::vector<int64_t> values = file.read_ints(file.get(name), header, [&](const NpyHeader & found) {
+        if (!accepts(found.shape)) {
+            fail(printable(file.path()), ": ", name, ": the shape does not match meta.json");
+        }
+    });
+    std::vector<int32_t>       out;
+    out.reserve(values.size());
     for (int64_t value : values) {
         out.push_back(static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX)));
     }
@@ -79,7 +85,7 @@ void Recording::read_meta() {
     if (member == nullptr) {
         fail(file, ": not a recording: there is no meta.json in it");
     }
-    source_->meta = parse_json(source_->file.read_text(*member), file + ": meta.json");
+    source_->meta = read_meta_json(source_->file, *member);
     const MetaReader meta(source_->meta, file + ": meta.json");
     if (meta.text({"format"}) != "buoy-recording" || meta.integer({"format_version"}) != format_version) {
         fail(file, ": not a recording of format version ", format_version);
@@ -87,6 +93,9 @@ void Recording::read_meta() {
     model_ = meta.text({"model", "name"});
     if (model_.empty()) {
         model_ = base_name(meta.text({"model", "path"}));
+    }
+    if (meta.has({"model", "mode"})) { // the modes of one file are two models
+        model_ += ":" + meta.text({"model", "mode"});
     }
     attention_    = attention_of(meta);
     block_length_ = meta.has({"model", "block_length"}) ? meta.integer({"model", "block_length"}) : 0;
@@ -102,8 +111,12 @@ void Recording::read_meta() {
     }
     if (meta.has({"special_ids"})) {
         special_ids_ = meta.integers({"special_ids"});
+        std::sort(special_ids_.begin(), special_ids_.end());
     }
     taps_ = meta.texts({"recorded", "taps"});
+    if (taps_.size() > n_taps_max) {
+        fail(meta.where(), ": recorded.taps has ", taps_.size(), " names, expected at most ", n_taps_max);
+    }
     if (has(Tap::pattern)) {
         reduce_ = reduce_of(meta);
     }
@@ -117,10 +130,15 @@ void Recording::read_meta() {
 
 void Recording::read_arrays() {
     const auto T = static_cast<int64_t>(n_positions_);
-    tokens_      = read_int32(source_->file, "tokens.npy", {static_cast<int64_t>(n_steps_) + 1, T});
+    const auto S = static_cast<int64_t>(n_steps_);
+    tokens_      = read_int32(source_->file, "tokens.npy", [=](const std::vector<int64_t> & shape) {
+        return shape == std::vector<int64_t>{S + 1, T};
+    });
     for (int32_t step : steps_) {
         const std::string    name = rows_name(step);
-        std::vector<int32_t> rows = read_int32(source_->file, name, {});
+        std::vector<int32_t> rows = read_int32(source_->file, name, [=](const std::vector<int64_t> & shape) {
+            return shape.size() == 1 && shape[0] <= T;
+        });
         for (size_t i = 0; i < rows.size(); i++) {
             if (rows[i] < (i == 0 ? 0 : rows[i - 1] + 1) || rows[i] >= T) {
                 fail(printable(path()), ": ", name, ": position ", rows[i], ", expected ascending positions below ", T);
@@ -142,16 +160,18 @@ const Region * Recording::region(const std::string & name) const {
 }
 
 std::vector<int32_t> Recording::unmask_step() const {
-    return read_int32(source_->file, "unmask_step.npy", {static_cast<int64_t>(n_positions_)});
+    const auto T = static_cast<int64_t>(n_positions_);
+    return read_int32(source_->file, "unmask_step.npy",
+                      [=](const std::vector<int64_t> & shape) { return shape == std::vector<int64_t>{T}; });
 }
 
 std::vector<float> Recording::confidence() const {
-    NpyHeader          header;
-    std::vector<float> values = source_->file.read_floats(source_->file.get("confidence.npy"), header);
-    if (values.size() != n_steps_ * n_positions_) {
-        fail(printable(path()), ": confidence.npy: the shape does not match meta.json");
-    }
-    return values;
+    NpyHeader header;
+    return source_->file.read_floats(source_->file.get("confidence.npy"), header, [&](const NpyHeader & found) {
+        if (found.n_elements() != n_steps_ * n_positions_) {
+            fail(printable(path()), ": confidence.npy: the shape does not match meta.json");
+        }
+    });
 }
 
 const std::vector<int32_t> & Recording::rows(int32_t step) const {
@@ -165,10 +185,9 @@ const std::vector<int32_t> & Recording::rows(int32_t step) const {
 
 bool Recording::has(Tap tap) const { return std::find(taps_.begin(), taps_.end(), tap_folder(tap)) != taps_.end(); }
 
-void Recording::check_shape(Tap tap, int32_t step, const Array & array, const std::string & name) const {
+void Recording::check_shape(Tap tap, int32_t step, const std::vector<size_t> & s, const std::string & name) const {
     const size_t Q       = rows(step).size();
     const size_t T       = n_positions_;
-    const auto & s       = array.shape;
     const auto   is_rank = [&](size_t n) { return s.size() == n && std::find(s.begin(), s.end(), 0u) == s.end(); };
     bool         fits    = false;
     switch (tap) {
@@ -200,9 +219,10 @@ Array Recording::read(Tap tap, int32_t step, int32_t layer) const {
     const std::string name = tap_member_name(tap, step, layer);
     NpyHeader         header;
     Array             array;
-    array.values = source_->file.read_floats(source_->file.get(name), header);
-    array.shape.assign(header.shape.begin(), header.shape.end());
-    check_shape(tap, step, array, name);
+    array.values = source_->file.read_floats(source_->file.get(name), header, [&](const NpyHeader & found) {
+        array.shape.assign(found.shape.begin(), found.shape.end());
+        check_shape(tap, step, array.shape, name);
+    });
     return array;
 }
 

@@ -47,7 +47,7 @@ std::string text_of(const Recording & recording, const std::vector<size_t> & pos
     std::string                  text;
     for (size_t j : positions) {
         const int32_t id = recording.token(recording.n_steps(), j);
-        text += std::find(special.begin(), special.end(), id) == special.end() ? recording.pieces()[j] : " ";
+        text += std::binary_search(special.begin(), special.end(), id) ? " " : recording.pieces()[j];
     }
     return text;
 }

@@ -11,6 +11,8 @@ Findings study_temporal(const StudyParams & params);
 Findings study_floating(const StudyParams & params);
 Findings study_sinks(const StudyParams & params);
 Findings study_depth(const StudyParams & params);
+Findings study_targets(const StudyParams & params);
+Findings study_drift(const StudyParams & params);
 Findings study_qk(const StudyParams & params);
 Findings study_retrieval(const StudyParams & params);
 Findings study_rollout(const StudyParams & params);

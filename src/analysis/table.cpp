@@ -1,5 +1,7 @@
 #include "buoy/table.h"
 
+#include "buoy/message.h"
+#include "buoy/printable.h"
 #include "buoy/utf8.h"
 #include "figure/text.h"
 
@@ -51,7 +53,7 @@ std::string csv_field(const Cell & cell) {
     if (const auto * spread = std::get_if<Spread>(&cell)) {
         return number_field(spread->mean);
     }
-    const auto & text = std::get<std::string>(cell);
+    const std::string text = printable_lines(std::get<std::string>(cell));
     if (text.find_first_of(",\"\r\n") == std::string::npos) {
         return text;
     }
@@ -88,6 +90,9 @@ size_t longest_word(const std::string & text) {
 class TextTable {
 public:
     explicit TextTable(const Table & table) : table_(table), columns_(table.columns.size()) {
+        for (size_t i = 0; i < columns_.size(); i++) {
+            columns_[i].name = figure::clean_text(table.columns[i].name);
+        }
         for (const auto & row : table.rows) {
             for (size_t i = 0; i < row.size(); i++) {
                 columns_[i].cells.push_back(readable(row[i], table.columns[i].digits));
@@ -98,7 +103,7 @@ public:
     }
 
     std::string text(size_t width) {
-        std::string         out = table_.title.empty() ? "" : table_.title + "\n";
+        std::string         out = table_.title.empty() ? "" : printable(table_.title) + "\n";
         std::vector<size_t> all(columns_.size());
         std::iota(all.begin(), all.end(), size_t{0});
         set_widths([](const std::string & name) { return utf8_columns(name); });
@@ -116,6 +121,7 @@ public:
 
 private:
     struct Text {
+        std::string              name;
         std::vector<std::string> cells;
         bool                     left  = true; // texts; numbers stand right
         size_t                   width = 0;    // of the cells
@@ -124,7 +130,7 @@ private:
 
     template <typename NameWidth> void set_widths(const NameWidth & name_width) {
         for (size_t i = 0; i < columns_.size(); i++) {
-            columns_[i].shown = std::max(columns_[i].width, name_width(table_.columns[i].name));
+            columns_[i].shown = std::max(columns_[i].width, name_width(columns_[i].name));
         }
     }
 
@@ -186,7 +192,7 @@ private:
     std::string block(const std::vector<size_t> & chosen) const {
         std::vector<std::vector<std::string>> names;
         for (const size_t i : chosen) {
-            names.push_back(wrap_words(table_.columns[i].name, columns_[i].shown));
+            names.push_back(wrap_words(columns_[i].name, columns_[i].shown));
         }
         std::string out = lines_of(chosen, names, true);
         for (size_t row = 0; row < table_.rows.size(); row++) {

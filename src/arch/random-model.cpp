@@ -267,8 +267,13 @@ GgufWriter make_header(const RandomModel & m, const ArchTraits & traits, const s
         header.set(m.arch + ".rope.scaling.factor", m.rope_factor);
         header.set(m.arch + ".rope.scaling.original_context_length", u32(m.n_ctx / 4));
     }
+    if (traits.usual_query_beta > 0.0f) {
+        header.set(m.arch + ".attention.temperature_scale", traits.usual_query_beta);
+        header.set(m.arch + ".attention.temperature_length", u32(std::max(m.n_ctx / 4, 1)));
+    }
     if (m.block_length > 0) {
-        header.set("diffusion.block_length", u32(m.block_length));
+        header.set(traits.two_modes ? "diffusion.recommended_block_length" : "diffusion.block_length",
+                   u32(m.block_length));
     }
     set_tokenizer(header, m, diffusion);
     for (const Matrix & matrix : matrices) {

@@ -3,6 +3,7 @@
 #include "decode/algorithms.h"
 
 #include "buoy/message.h"
+#include "decode/rule.h"
 #include "decode/selection.h"
 
 #include <algorithm>
@@ -46,6 +47,8 @@ int32_t count_drawn(const std::vector<Candidate> & ranked, const CountInput & in
         std::count_if(ranked.begin(), ranked.end(), [&](const Candidate & c) { return c.score > 1.0f - in.share; }));
 }
 
+float confidence(const Candidate & c, const ScoreInput &) { return c.prob; }
+
 float surest(const Candidate & c, const ScoreInput &) { return -c.entropy; }
 
 int32_t count_bounded(const std::vector<Candidate> & ranked, const CountInput & in) {
@@ -60,6 +63,10 @@ const AlgorithmParam pc_params[] = {
 
 const AlgorithmParam eb_params[] = {
     {"eb_gamma", "the entropy bound", &GenerateParams::eb_gamma, 0.0, 1e6},
+};
+
+const AlgorithmParam joint_params[] = {
+    {"repeat_penalty", "the penalty of a repeated token", &GenerateParams::repeat_penalty, 0.0, 1e6},
 };
 
 // Ordered like the enumeration.
@@ -96,7 +103,7 @@ const AlgorithmRow table[] = {
                   .name      = "confidence",
                   .number    = 4,
                   .help      = "highest probability of the chosen token (LLaDA, Dream)"},
-        .score = [](const Candidate & c, const ScoreInput &) { return c.prob; },
+        .score = confidence,
     },
     {
         .info   = {.algorithm   = Algorithm::pc,
@@ -130,6 +137,69 @@ const AlgorithmRow table[] = {
         .info  = {.algorithm = Algorithm::sequential, .name = "sequential", .help = "from left to right (SDAR)"},
         .score = [](const Candidate &  c,
                     const ScoreInput & in) { return -static_cast<float>(c.position - in.block.from); },
+    },
+    {
+        .info      = {.algorithm = Algorithm::localleap,
+                      .name      = "localleap",
+                      .help      = "all above the threshold, and with less confidence those near them (LocalLeap)"},
+        .score     = confidence,
+        .blocks    = BlockUse::required,
+        .rule      = make_localleap,
+        .threshold = 0.9f,
+    },
+    {
+        .info         = {.algorithm = Algorithm::klass,
+                         .name      = "klass",
+                         .help      = "confident positions whose distribution has settled (KLASS)"},
+        .score        = confidence,
+        .blocks       = BlockUse::required,
+        .rule         = make_klass,
+        .counts_steps = true,
+    },
+    {
+        .info     = {.algorithm = Algorithm::dawn,
+                     .name      = "dawn",
+                     .help      = "confident positions that do not attend to each other (DAWN, arXiv 2602.06953)"},
+        .score    = confidence,
+        .blocks   = BlockUse::required,
+        .rule     = make_dawn,
+        .sees_all = true,
+    },
+    {
+        .info       = {.algorithm = Algorithm::wino,
+                       .name      = "wino",
+                       .help      = "many at once; takes back what a shadow block does not confirm (WINO)"},
+        .score      = confidence,
+        .blocks     = BlockUse::required,
+        .rule       = make_wino,
+        .threshold  = 0.6f,
+        .takes_back = true,
+        .sees_all   = true,
+    },
+    {
+        .info      = {.algorithm = Algorithm::low_confidence,
+                      .name      = "low-confidence",
+                      .help      = "every position surer than the threshold, or the surest (LLaDA2, SGLang)"},
+        .score     = confidence,
+        .serves    = true,
+        .threshold = 0.95f,
+    },
+    {
+        .info      = {.algorithm = Algorithm::joint_threshold,
+                      .name      = "joint-threshold",
+                      .help      = "the same, and edits what was written (LLaDA2.1, SGLang)",
+                      .params    = joint_params},
+        .score     = confidence,
+        .serves    = true,
+        .threshold = 0.5f,
+    },
+    {
+        .info      = {.algorithm = Algorithm::joint_threshold_indel,
+                      .name      = "joint-threshold-indel",
+                      .help      = "the same, and deletes and inserts positions (LLaDA2.2, SGLang)"},
+        .score     = confidence,
+        .serves    = true,
+        .threshold = 0.5f,
     },
 };
 

@@ -3,9 +3,14 @@
 #include "buoy/generate.h"
 #include "decode/random.h"
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace buoy {
+
+class Rule;
+struct RuleParams;
 
 // What a score may depend on besides the candidate.
 struct ScoreInput {
@@ -45,9 +50,17 @@ struct AlgorithmRow {
     int32_t  count_least = 1;     // that count can give
     bool     is_drawn    = false; // by chance alone, so that alg_temp has nothing to add
     BlockUse blocks      = BlockUse::either;
+    bool     serves      = false; // decides about a block as a whole, in a schedule of its own
+
+    // chooses in place of score and count
+    std::unique_ptr<Rule> (*rule)(const RuleParams & in) = nullptr;
+    std::optional<float> threshold    = std::nullopt; // a rule's own use of the threshold: its default
+    bool                 takes_back   = false; // a rule may mask again what it wrote, so a block counts once it is full
+    bool                 counts_steps = false; // a rule writes what the steps make due where it finds nothing better
+    bool                 sees_all     = false; // a rule needs every row of every pass, so it can't have a cache
 
     // A bound on what a step writes, such as a threshold; not the draw of timesteps.
-    bool is_bound() const { return count != nullptr && blocks != BlockUse::never; }
+    bool is_bound() const { return (count != nullptr && blocks != BlockUse::never) || rule != nullptr; }
 };
 
 // Throws Error for what is not in the table.

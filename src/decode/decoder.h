@@ -1,6 +1,6 @@
 #pragma once
 
-#include "decode/schedule.h"
+#include "decode/rule.h"
 #include "decode/token-choice.h"
 
 #include <chrono>
@@ -32,7 +32,15 @@ public:
     // The result of the first of them.
     void take(const ForwardResult & result);
 
+    // Whether its passes can't be computed together with others'.
+    bool is_alone() const {
+        return settings_.cache == DiffusionCache::elastic || settings_.cache == DiffusionCache::dllm;
+    }
+
     Generation finish();
+
+    // Positions from the beginning that no later step changes.
+    int32_t n_final() const { return n_final_; }
 
     // The tokens whose K/V are exact in the store.
     std::vector<int32_t> stored() const;
@@ -40,30 +48,40 @@ public:
 private:
     int32_t        step() const { return static_cast<int32_t>(out_.steps.size()); }
     ForwardRequest make_request() const;
+    void           add_shadow(ForwardRequest & request) const;
     ForwardRequest make_unconditional(const ForwardRequest & request) const;
 
     std::vector<Candidate> choose(const ForwardResult & result);
     // Of the candidates, those that are written now.
     std::vector<Candidate> select(std::vector<Candidate> candidates) const;
+    std::vector<Candidate> select_by_rule(const std::vector<Candidate> & candidates, const ForwardResult & result);
+    RuleInput              rule_input(const std::vector<Candidate> & candidates, const ForwardResult & result) const;
     std::vector<Candidate> take_edits(std::vector<Candidate> & candidates) const;
-    void                   commit(const std::vector<Candidate> & written);
-    double                 elapsed_ms() const;
+    Writes                 tokens_of(const std::vector<Candidate> & written) const; // and what the pass writes besides
+    void   commit(Writes written, bool decided); // decided: by the schedule, which may write over what it wrote
+    double elapsed_ms() const;
 
     const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 
-    const ModelInfo           info_;
-    const DecoderPlace        place_;
-    const GenerateParams      params_; // n_predict resolved
-    const DecodeSettings      settings_;
-    const TokenChoice         choice_;
-    const RandomSource        random_;
-    const OutputKind          output_;
-    Canvas                    canvas_;
-    std::unique_ptr<Schedule> schedule_;
+    const ModelInfo             info_;
+    const DecoderPlace          place_;
+    const GenerateParams        params_; // n_predict resolved
+    const DecodeSettings        settings_;
+    const TokenChoice           choice_;
+    const RandomSource          random_;
+    const std::unique_ptr<Rule> own_rule_; // null: by score and count
+    const OutputKind            output_;
+    Canvas                      canvas_;
+    std::unique_ptr<Schedule>   schedule_;
+    Rule *                      rule_ = nullptr; // the schedule's or our own; null: by score and count
 
-    std::optional<Pass>                    pass_;       // being computed
-    std::vector<std::pair<int32_t, float>> confidence_; // of this step
-    Generation                             out_;
+    std::optional<Pass>                     pass_;       // being computed
+    std::vector<std::pair<int32_t, float>>  confidence_; // of this step
+    std::vector<Measure>                    measured_;   // the same
+    std::optional<int32_t>                  reset_layer_;
+    std::map<int32_t, std::vector<int32_t>> refreshed_;
+    Generation                              out_;
+    int32_t                                 n_final_ = 0;
 };
 
 } // namespace buoy

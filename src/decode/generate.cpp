@@ -2,7 +2,7 @@
 
 #include "buoy/message.h"
 #include "buoy/session.h"
-#include "decode/decoder.h"
+#include "decode/decode-batch.h"
 
 namespace buoy {
 
@@ -44,50 +44,6 @@ Generation generate(Context & context, const std::vector<int32_t> & prompt, cons
 
 namespace {
 
-// The sequences of a context that nobody uses.
-class FreeSequences {
-public:
-    explicit FreeSequences(int32_t n) {
-        for (int32_t sequence = n - 1; sequence >= 0; sequence--) {
-            free_.push_back(sequence);
-        }
-    }
-
-    bool has(const GenerateParams & params) const {
-        return free_.size() >= static_cast<size_t>(sequence_count(params));
-    }
-
-    DecoderPlace take(const GenerateParams & params) {
-        DecoderPlace place;
-        place.sequence      = take_one();
-        place.unconditional = sequence_count(params) > 1 ? take_one() : place.sequence;
-        return place;
-    }
-
-    void give_back(const DecoderPlace & place) {
-        if (place.unconditional != place.sequence) {
-            free_.push_back(place.unconditional);
-        }
-        free_.push_back(place.sequence);
-    }
-
-private:
-    int32_t take_one() {
-        const int32_t sequence = free_.back();
-        free_.pop_back();
-        return sequence;
-    }
-
-    std::vector<int32_t> free_; // the last is the next
-};
-
-struct Running {
-    size_t                   item;
-    DecoderPlace             place;
-    std::unique_ptr<Decoder> decoder;
-    size_t                   request = 0; // of the pass, that is its first
-};
-
 void check_batch(const Context & context, std::span<const BatchItem> items) {
     for (const BatchItem & item : items) {
         check_params(item.params, context.info());
@@ -100,34 +56,18 @@ void check_batch(const Context & context, std::span<const BatchItem> items) {
 
 std::vector<Generation> generate_batch(Context & context, std::span<const BatchItem> items) {
     check_batch(context, items);
-    std::vector<Generation>     out(items.size());
-    std::vector<Running>        running;
-    std::vector<ForwardRequest> batch;
-    FreeSequences               free(context.params().n_sequences);
-    size_t                      n_started = 0;
-    while (n_started < items.size() || !running.empty()) {
-        for (; n_started < items.size() && free.has(items[n_started].params); n_started++) {
-            const BatchItem &  item  = items[n_started];
-            const DecoderPlace place = free.take(item.params);
-            running.push_back({n_started, place, std::make_unique<Decoder>(context, place, item.prompt, item.params)});
-            running.back().decoder->begin(context);
+    std::vector<Generation> out(items.size());
+    DecodeBatch             batch(context, DecodeBatch::Reuse::nothing);
+    size_t                  n_started = 0;
+    while (n_started < items.size() || batch.size() > 0) {
+        for (; n_started < items.size() && batch.has_room(items[n_started].params); n_started++) {
+            batch.start(n_started, items[n_started].prompt, items[n_started].params);
         }
-        batch.clear();
-        std::erase_if(running, [&](Running & one) {
-            one.request = batch.size();
-            if (one.decoder->next(batch)) {
-                return false;
+        for (DecodeBatch::Ended & ended : batch.step()) {
+            if (ended.error) {
+                std::rethrow_exception(ended.error);
             }
-            out[one.item] = one.decoder->finish();
-            free.give_back(one.place);
-            return true;
-        });
-        if (batch.empty()) {
-            continue;
-        }
-        const std::vector<ForwardResult> & results = context.forward(batch);
-        for (Running & one : running) {
-            one.decoder->take(results[one.request]);
+            out[ended.id] = std::move(ended.generation);
         }
     }
     return out;

@@ -4,6 +4,7 @@
 #include "buoy/names.h"
 #include "buoy/parse.h"
 #include "buoy/version.h"
+#include "decode/method-settings.h"
 #include "decode/settings.h"
 #include "io/json-file.h"
 
@@ -37,6 +38,19 @@ Json number(const std::optional<float> & value) { return value ? number(*value) 
 
 Json count(int32_t value) { return value > 0 ? Json(value) : Json(nullptr); } // 0 leaves it to the model
 
+// "0.07" is a number, "1,2" a list, "none" nothing; else it is a name.
+Json constant(const std::string & text) {
+    const bool is_list = text.find(',') != std::string::npos;
+    Json       value   = Json::parse(is_list ? "[" + text + "]" : text == "none" ? "null" : text, nullptr, false);
+    return value.is_discarded() ? Json(text) : value;
+}
+
+// Whose constants apply.
+std::vector<const char *> methods_of(const DecodeSettings & settings) {
+    return {settings.schedule == ScheduleKind::growing ? "daedal" : algorithm_name(settings.algorithm),
+            name_of(cache_names, settings.cache)};
+}
+
 void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & params) {
     const DecodeSettings resolved = resolve_settings(info, params);
     const bool           at_once  = resolved.schedule == ScheduleKind::timesteps;
@@ -45,11 +59,12 @@ void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & p
     json["steps"]                 = count(params.steps);
     json["steps_per_block"]       = count(params.steps_per_block);
     json["block_length"]          = at_once ? Json(nullptr) : count(resolved.block_length);
+    json["append_blocks"]         = resolved.append_blocks;
     const bool in_time            = at_once || resolved.schedule == ScheduleKind::block_timesteps;
     json["eps"]                   = in_time && !resolved.even_steps ? number(resolved.eps) : Json(nullptr);
     json["alg_temp"]              = number(params.alg_temp);
     json["cfg_scale"]             = number(params.cfg_scale);
-    json["threshold"]             = number(params.threshold);
+    json["threshold"]             = number(resolved.threshold);
     json["factor"]                = number(params.factor);
     json["cache"]                 = name_of(cache_names, resolved.cache);
     json["cache_refresh"]         = count(params.cache_refresh);
@@ -60,6 +75,24 @@ void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & p
     }
     for (const AlgorithmParam & param : algorithm_row(resolved.algorithm).info.params) {
         json[param.name] = number(params.*param.value);
+    }
+    for (const char * method : methods_of(resolved)) {
+        for (const auto & [name, text] : constants_of(method, params, resolved.shift)) {
+            json[name] = constant(text);
+        }
+    }
+}
+
+void add_growth(Json & json, const CanvasGrowth & growth, size_t n_prompt) {
+    json["stage"] = growth.stage;
+    if (growth.stage == 1) {
+        json["gen_length"] = growth.length - static_cast<int32_t>(n_prompt);
+        return;
+    }
+    json["canvas_length"] = growth.length;
+    if (growth.at >= 0) {
+        json["expand_at"]  = growth.at;
+        json["new_length"] = growth.length_new;
     }
 }
 
@@ -78,7 +111,7 @@ Json sampling_json(const GenerateParams & params) {
 } // namespace
 
 Json model_json(const ModelInfo & info) {
-    return {
+    Json json = {
         {"path", info.path},
         {"name", info.name},
         {"arch", info.arch},
@@ -96,6 +129,10 @@ Json model_json(const ModelInfo & info) {
         {"n_ctx_train", info.n_ctx_train},
         {"n_bytes", info.n_bytes},
     };
+    if (info.traits.two_modes) {
+        json["mode"] = name_of(mode_names, info.traits.is_diffusion() ? ModelMode::diffusion : ModelMode::ar);
+    }
+    return json;
 }
 
 Json settings_json(const ModelInfo & info, const ContextParams & context, const GenerateParams & params) {
@@ -117,6 +154,7 @@ Json asked_json(const GenerateParams & params) {
     json["steps"]            = count(params.steps);
     json["steps_per_block"]  = count(params.steps_per_block);
     json["block_length"]     = count(params.block_length);
+    json["append_blocks"]    = params.append_blocks;
     json["sub_block_length"] = count(params.sub_block_length);
     json["eps"]              = number(params.eps);
     json["algorithm"]        = params.algorithm ? Json(algorithm_name(*params.algorithm)) : Json(nullptr);
@@ -132,6 +170,15 @@ Json asked_json(const GenerateParams & params) {
     json["cache_refresh"]    = count(params.cache_refresh);
     json["edit_threshold"]   = number(params.edit_threshold);
     json["post_steps"]       = params.post_steps;
+    if (params.greedy) {
+        json["greedy"] = true;
+    }
+    if (params.auto_length) {
+        json["auto_length"] = true;
+    }
+    if (!params.settings.empty()) {
+        json["constants"] = params.settings;
+    }
     return json;
 }
 
@@ -144,10 +191,29 @@ Json asked_json(const ContextParams & context) {
     };
 }
 
-Json steps_json(const std::vector<StepReport> & steps) {
+Json steps_json(const std::vector<StepReport> & steps, size_t n_prompt) {
     Json list = Json::array();
     for (const StepReport & step : steps) {
-        list.push_back({{"step", step.step}, {"block", step.block}, {"committed", step.committed}});
+        Json & json =
+            list.emplace_back(Json{{"step", step.step}, {"block", step.block}, {"committed", step.committed}});
+        if (step.attention) {
+            json["attention"] = attention_kind_name(*step.attention);
+        }
+        if (!step.computed.empty()) {
+            json["queries"] = step.computed;
+        }
+        if (step.reset_layer) {
+            json["reset_layer"] = *step.reset_layer >= 0 ? Json(*step.reset_layer) : Json(nullptr);
+        }
+        if (step.refreshed) {
+            json["refreshed"] = Json::object();
+            for (const auto & [layer, positions] : *step.refreshed) {
+                json["refreshed"][std::to_string(layer)] = positions;
+            }
+        }
+        if (step.growth) {
+            add_growth(json, *step.growth, n_prompt);
+        }
     }
     return list;
 }
@@ -163,7 +229,8 @@ std::string generation_json(const GenerationAccount & account) {
                       {"text", account.text},
                       {"prompt_tokens", generation.prompt},
                       {"tokens", generation.tokens},
-                      {"steps", steps_json(generation.steps)},
+                      {"sequence", generation.sequence},
+                      {"steps", steps_json(generation.steps, generation.prompt.size())},
                       {"forwards", generation.n_forward},
                       {"seed", account.params.seed},
                       {"ended", generation.ended},

@@ -13,6 +13,6 @@ nlohmann::ordered_json settings_json(const ModelInfo & info, const ContextParams
 // What was asked for, whichever model will do it; null where that is left to the model.
 nlohmann::ordered_json asked_json(const GenerateParams & params);
 nlohmann::ordered_json asked_json(const ContextParams & context); // of what may change a number; not the threads
-nlohmann::ordered_json steps_json(const std::vector<StepReport> & steps);
+nlohmann::ordered_json steps_json(const std::vector<StepReport> & steps, size_t n_prompt);
 
 } // namespace buoy

@@ -16,6 +16,8 @@ struct PlannedStep {
 struct StepPlan {
     std::vector<PlannedStep> steps;
     bool                     open_ended  = false;
+    bool                     adaptive    = false; // a cache chooses the rows of each layer; these are all there are
+    int32_t                  n_initial   = 0;     // of the sequence before the first step
     int32_t                  n_positions = 0; // of the sequence at its end: a block-causal model's last block is whole
 };
 

@@ -1,5 +1,5 @@
-// Blocks tiled from position 0 with exact K/V of those that are finished: SDAR (arXiv 2510.06303), LLaDA2, and with sub-blocks and a
-// shift Fast-dLLM v2 (arXiv 2509.26328).
+// Blocks tiled from position 0 with exact K/V of those that are finished: SDAR (arXiv 2510.06303), LLaDA2, Stable-DiffCoder, and with
+// sub-blocks and a shift Fast-dLLM v2 (arXiv 2509.26328).
 
 #include "decode/schedule.h"
 
@@ -20,7 +20,7 @@ public:
     }
 
     std::optional<Pass> next(const Canvas & canvas) override {
-        if (auto pass = store_prompt(canvas)) {
+        if (auto pass = store_blocks(settings_, params_, canvas, index_first_ * settings_.block_length)) {
             return pass;
         }
         while (true) {
@@ -40,6 +40,11 @@ public:
         }
     }
 
+    int32_t n_final(const Canvas & canvas) const override {
+        const int32_t first = canvas.first_masked();
+        return params_.edit_threshold && in_block_ ? std::min(first, part_from_) : first;
+    }
+
 private:
     BlockSpan span(const Canvas & canvas, int32_t index) const {
         const int32_t from = index * settings_.block_length;
@@ -48,28 +53,9 @@ private:
 
     bool is_stored() const { return settings_.cache != DiffusionCache::none; }
 
-    // an edit may take an end token back, so with edits a block is always completed
+    // an edit may take an end token back, so with edits a block is always completed; Stable-DiffCoder's authors always do
     bool is_over(const Canvas & canvas) const {
-        return params_.edit_threshold ? canvas.is_stopped() : canvas.is_done();
-    }
-
-    // Stores a long prompt in batches of whole blocks. The last batch is left to the first step, which then needs no pass more; who
-    // observes gets everything there.
-    std::optional<Pass> store_prompt(const Canvas & canvas) const {
-        const int32_t to    = index_first_ * settings_.block_length;
-        const int32_t batch = std::max(params_.n_batch / settings_.block_length, 1) * settings_.block_length;
-        if (!is_stored() || settings_.observed || to - canvas.n_stored() <= batch || canvas.is_stopped()) {
-            return {};
-        }
-        Pass pass;
-        pass.kind      = PassKind::store;
-        pass.kv        = KvUse::store;
-        pass.from      = canvas.n_stored();
-        pass.to        = pass.from + batch;
-        pass.n_stored  = pass.to;
-        pass.in_prompt = true;
-        pass.progress  = static_cast<float>(pass.to) / static_cast<float>(to);
-        return pass;
+        return params_.edit_threshold || settings_.exact_blocks ? canvas.is_stopped() : canvas.is_done();
     }
 
     // Goes to the next block that has masks.
@@ -81,7 +67,10 @@ private:
         if (block_.from >= canvas.wanted()) {
             return false;
         }
-        n_steps_    = block_steps(params_, n_masked_blocks_, n_before_++, settings_.block_length);
+        n_shared_ =
+            settings_.exact_blocks ? static_cast<int32_t>(canvas.masked(block_).size()) : settings_.block_length;
+        n_steps_ =
+            settings_.exact_blocks ? exact_steps() : block_steps(params_, n_masked_blocks_, n_before_++, n_shared_);
         i_          = 0;
         in_block_   = true;
         block_seen_ = false;
@@ -169,12 +158,19 @@ private:
         return pass;
     }
 
+    // Stable-DiffCoder divides the steps by the blocks that the answer would have if it began with one.
+    int32_t exact_steps() const {
+        const int32_t n_blocks = std::max(1, params_.n_predict / settings_.block_length);
+        const int32_t share    = params_.steps_per_block > 0 ? params_.steps_per_block : params_.steps / n_blocks;
+        return share > 0 ? share : params_.steps > 0 ? 1 : n_shared_;
+    }
+
     // How many positions this step of the block writes.
     int32_t steps_due() const {
         if (params_.edit_threshold) { // edits may take more steps than the schedule has
-            return std::max(1, transfer_count(settings_.block_length, n_steps_, i_));
+            return std::max(1, transfer_count(n_shared_, n_steps_, i_));
         }
-        return i_ < n_steps_ ? transfer_count(settings_.block_length, n_steps_, i_) : settings_.block_length;
+        return i_ < n_steps_ ? transfer_count(n_shared_, n_steps_, i_) : n_shared_;
     }
 
     const DecodeSettings & settings_;
@@ -187,6 +183,7 @@ private:
     int32_t   index_;
     bool      in_block_   = false;
     bool      block_seen_ = false; // a pass has covered it
+    int32_t   n_shared_   = 0;     // positions that its steps are divided over
     int32_t   n_steps_    = 0;
     int32_t   i_          = 0; // step of the block
 
@@ -197,6 +194,24 @@ private:
 };
 
 } // namespace
+
+std::optional<Pass> store_blocks(const DecodeSettings & settings, const GenerateParams & params, const Canvas & canvas,
+                                 int32_t to) {
+    const int32_t batch = std::max(params.n_batch / settings.block_length, 1) * settings.block_length;
+    if (settings.cache == DiffusionCache::none || settings.observed || to - canvas.n_stored() <= batch ||
+        canvas.is_stopped()) {
+        return {};
+    }
+    Pass pass;
+    pass.kind      = PassKind::store;
+    pass.kv        = KvUse::store;
+    pass.from      = canvas.n_stored();
+    pass.to        = pass.from + batch;
+    pass.n_stored  = pass.to;
+    pass.in_prompt = true;
+    pass.progress  = static_cast<float>(pass.to) / static_cast<float>(to);
+    return pass;
+}
 
 std::unique_ptr<Schedule> make_block_causal(const DecodeSettings & settings, const GenerateParams & params,
                                             const Canvas & canvas) {

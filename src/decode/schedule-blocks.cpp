@@ -1,5 +1,6 @@
 // Blocks from left to right (LLaDA, arXiv 2502.09992), with Fast-dLLM's caches and parallel rules (arXiv 2505.22618).
 
+#include "decode/adaptive-cache.h"
 #include "decode/schedule.h"
 
 #include <algorithm>
@@ -46,10 +47,26 @@ namespace {
 class Blocks : public Schedule {
 public:
     Blocks(const DecodeSettings & settings, const GenerateParams & params, const Canvas & canvas)
-        : settings_(settings), params_(params), walk_(settings, params, canvas), full_passes_(0) {}
+        : settings_(settings), params_(params), walk_(settings, params, canvas), full_passes_(0),
+          adaptive_(make_adaptive(settings, params, canvas)) {
+        const SettingReader s(params, settings.shift);
+        n_transfer_ = settings.is_adaptive() && s.is_set("num_transfer_tokens") ? s.whole("num_transfer_tokens") : 0;
+    }
+
+    void see(const RuleInput & in) override {
+        if (adaptive_) {
+            adaptive_->see(in);
+        }
+    }
+
+    void end_step(Canvas &, StepReport & report) override {
+        if (adaptive_ && !report.confidence.empty()) {
+            adaptive_->report(report);
+        }
+    }
 
     std::optional<Pass> next(const Canvas & canvas) override {
-        while (!canvas.is_done()) {
+        while (!is_done(canvas)) {
             if (!block_) {
                 block_       = walk_.next(canvas);
                 step_        = 0;
@@ -58,7 +75,8 @@ public:
             if (!block_) {
                 return {};
             }
-            const bool over = settings_.open_ended ? !canvas.has_masks(block_->span) : step_ == block_->n_steps;
+            const bool over =
+                settings_.open_ended || adaptive_ ? !canvas.has_masks(block_->span) : step_ == block_->n_steps;
             if (!over) {
                 return next_step(canvas);
             }
@@ -68,14 +86,31 @@ public:
     }
 
 private:
+    bool is_done(const Canvas & canvas) const {
+        const bool held = block_ && algorithm_row(settings_.algorithm).takes_back && canvas.has_masks(block_->span);
+        return canvas.is_stopped() || (canvas.ended() && !held);
+    }
+
+    int32_t due() const {
+        if (adaptive_) { // never nothing, and as long as there are masks
+            const bool on_time = step_ < block_->n_steps && !settings_.open_ended;
+            return n_transfer_ > 0
+                       ? n_transfer_
+                       : std::max(1, on_time ? transfer_count(block_->n_masked, block_->n_steps, step_) : 1);
+        }
+        const bool counted =
+            !settings_.open_ended || (algorithm_row(settings_.algorithm).counts_steps && !settings_.shift);
+        return counted && step_ < block_->n_steps ? transfer_count(block_->n_masked, block_->n_steps, step_) : 1;
+    }
+
     Pass next_step(const Canvas & canvas) {
         Pass pass;
         pass.block = block_->index;
         pass.span  = block_->span;
         pass.asked = canvas.masked(block_->span);
-        pass.due   = settings_.open_ended ? 1 : transfer_count(block_->n_masked, block_->n_steps, step_);
+        pass.due   = due();
         step_++;
-        if (pass.due == 0 || pass.asked.empty()) {
+        if ((pass.due == 0 && !settings_.open_ended) || pass.asked.empty()) {
             pass.kind = PassKind::pause;
             return pass;
         }
@@ -83,11 +118,18 @@ private:
             pass.asked.resize(static_cast<size_t>(pass.span.to - pass.span.from));
             std::iota(pass.asked.begin(), pass.asked.end(), pass.span.from);
         }
+        if (adaptive_) {
+            pass.kv = KvUse::store;
+            pass.to = canvas.end();
+            adaptive_->prepare(canvas, pass);
+            return pass;
+        }
         const bool cached = settings_.cache != DiffusionCache::none;
         const bool full   = full_passes_.next() || !cached;
         pass.kv           = cached ? KvUse::store : KvUse::none;
         pass.from         = full ? 0 : pass.span.from;
-        pass.to           = full || settings_.cache == DiffusionCache::prefix ? canvas.end() : pass.span.to;
+        const bool all    = (full || settings_.cache == DiffusionCache::prefix) && !settings_.append_blocks;
+        pass.to           = all ? canvas.end() : pass.span.to;
         return pass;
     }
 
@@ -97,6 +139,9 @@ private:
     std::optional<MaskedBlock> block_;
     int32_t                    step_ = 0; // of the block
     FullPasses                 full_passes_;
+
+    const std::unique_ptr<AdaptiveCache> adaptive_;       // null: none
+    int32_t                              n_transfer_ = 0; // positions that a step writes; 0: as the steps make due
 };
 
 } // namespace

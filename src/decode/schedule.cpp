@@ -10,7 +10,7 @@ namespace {
 class Autoregressive : public Schedule {
 public:
     Autoregressive(const DecodeSettings & settings, const GenerateParams & params)
-        : n_batch_(settings.observed ? std::numeric_limits<int32_t>::max() : params.n_batch) {}
+        : params_(params), n_batch_(settings.observed ? std::numeric_limits<int32_t>::max() : params.n_batch) {}
 
     std::optional<Pass> next(const Canvas & canvas) override {
         if (canvas.is_done() || canvas.end() >= canvas.wanted()) {
@@ -30,11 +30,18 @@ public:
         pass.asked = {canvas.end()};
         pass.due   = 1;
         pass.span  = {canvas.end(), canvas.end() + 1};
+        if (params_.thinking_budget && canvas.end() - canvas.first() >= *params_.thinking_budget &&
+            !canvas.has_token(params_.end_think_id)) {
+            pass.also = {{canvas.end(), params_.end_think_id}};
+        }
         return pass;
     }
 
+    int32_t n_final(const Canvas & canvas) const override { return canvas.end(); }
+
 private:
-    const int32_t n_batch_;
+    const GenerateParams & params_;
+    const int32_t          n_batch_;
 };
 
 } // namespace
@@ -50,6 +57,10 @@ std::unique_ptr<Schedule> make_schedule(const DecodeSettings & settings, const G
         case ScheduleKind::timesteps: return make_timesteps(settings, params, canvas);
         case ScheduleKind::block_timesteps: return make_block_timesteps(settings, params, canvas);
         case ScheduleKind::block_causal: return make_block_causal(settings, params, canvas);
+        case ScheduleKind::serving: return make_serving(settings, params, canvas);
+        case ScheduleKind::two_modes: return make_two_modes(settings, params, canvas);
+        case ScheduleKind::window: return make_window(settings, params, canvas);
+        case ScheduleKind::growing: return make_growing(settings, params, canvas);
         case ScheduleKind::autoregressive: return make_autoregressive(settings, params);
     }
     return nullptr;

@@ -5,9 +5,12 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace buoy {
+
+using Writes = std::vector<std::pair<int32_t, int32_t>>; // position and token
 
 enum class PassKind {
     step,  // a forward pass, after which tokens are written
@@ -31,8 +34,23 @@ struct Pass {
     bool                 in_prompt = false; // its time is the prompt's
     float                progress  = 0.0f;  // store: share of the prompt that is done
 
+    std::vector<int32_t>          positions; // computed, ascending, where it is not from … to
+    std::optional<PartialRefresh> refresh;   // (ForwardRequest)
+    std::optional<DriftReset>     reset;
+    BlockSpan                     shadow;      // positions that have a shadow, if any (ForwardRequest)
+    std::vector<int32_t>          shadow_rows; // those of them whose shadow's row is wanted behind what is asked
+
     std::vector<Observer> observers; // of a schedule that reads attention to decide what comes next
+
+    // of a model whose passes differ
+    std::optional<AttentionKind> attention; // instead of the model's own
+    std::optional<bool>          shift;     // whether the row before a position predicts it, instead of the model's own
+
+    Writes also; // written besides, whatever the rows say
 };
+
+class Rule;
+struct RuleInput;
 
 // The order in which a sequence is written: yields what is to be computed, one pass after the other, each for the canvas as the one
 // before left it. What decodes carries the passes out; what predicts counts them.
@@ -40,8 +58,27 @@ class Schedule {
 public:
     virtual ~Schedule() = default;
 
+    // A schedule may choose what is written itself; null: it doesn't.
+    virtual Rule * rule() { return nullptr; }
+
+    // What came out of a pass, before anything is chosen from it.
+    virtual void see(const RuleInput & /*in*/) {}
+
+    // After a step's tokens are written: it may change the length of the canvas, and tell about the step.
+    virtual void end_step(Canvas & /*canvas*/, StepReport & /*report*/) {}
+
     // None: the sequence is finished.
     virtual std::optional<Pass> next(const Canvas & canvas) = 0;
+
+    // What the rows of the last pass write, where a schedule has rules of its own; none: what the algorithm chooses of the candidates.
+    // A token may be written over another one, or be the mask. Without candidates: what it writes at least, for who counts steps.
+    virtual std::optional<Writes> decide(const Canvas & /*canvas*/, std::span<const Candidate> /*candidates*/,
+                                         const ForwardResult & /*rows*/) {
+        return {};
+    }
+
+    // Positions from the beginning that no later pass changes. A schedule that may replace what it wrote says which it is done with.
+    virtual int32_t n_final(const Canvas & canvas) const { return canvas.first_masked(); }
 };
 
 using ScheduleMaker = std::unique_ptr<Schedule> (*)(const DecodeSettings & settings, const GenerateParams & params,
@@ -60,7 +97,20 @@ std::unique_ptr<Schedule> make_block_timesteps(const DecodeSettings & settings, 
                                                const Canvas & canvas);
 std::unique_ptr<Schedule> make_block_causal(const DecodeSettings & settings, const GenerateParams & params,
                                             const Canvas & canvas);
+std::unique_ptr<Schedule> make_serving(const DecodeSettings & settings, const GenerateParams & params,
+                                       const Canvas & canvas);
+std::unique_ptr<Schedule> make_two_modes(const DecodeSettings & settings, const GenerateParams & params,
+                                         const Canvas & canvas);
+std::unique_ptr<Schedule> make_window(const DecodeSettings & settings, const GenerateParams & params,
+                                      const Canvas & canvas);
+std::unique_ptr<Schedule> make_growing(const DecodeSettings & settings, const GenerateParams & params,
+                                       const Canvas & canvas);
 std::unique_ptr<Schedule> make_autoregressive(const DecodeSettings & settings, const GenerateParams & params);
+
+// Stores a long prompt of a block-causal model up to `to` in batches of whole blocks. The last batch is left to the first step, which
+// then needs no pass more; who observes gets everything there.
+std::optional<Pass> store_blocks(const DecodeSettings & settings, const GenerateParams & params, const Canvas & canvas,
+                                 int32_t to);
 
 // LLaDA's uniform schedule: of n masks in n_steps, step i writes n / n_steps, the first n % n_steps steps one more.
 inline int32_t transfer_count(int32_t n, int32_t n_steps, int32_t step) {

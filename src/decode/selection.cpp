@@ -56,8 +56,8 @@ int32_t choose_count(std::vector<Candidate> & ranked, const DecodeSettings & set
         return 0;
     }
     if (params.threshold) {
-        return settings.is_block_causal() ? keep_surer(ranked, *params.threshold, pass.due)
-                                          : keep_above(ranked, *params.threshold);
+        return settings.is_block_causal() && !settings.exact_blocks ? keep_surer(ranked, *params.threshold, pass.due)
+                                                                    : keep_above(ranked, *params.threshold);
     }
     if (params.factor) {
         return count_by_factor(ranked, *params.factor);

@@ -144,7 +144,7 @@ std::optional<size_t> TokenChoice::race(const std::vector<float> & weights, int3
 }
 
 size_t TokenChoice::draw(Tokens & tokens, int32_t step, int32_t position) const {
-    if (params_.temperature == 0.0f) {
+    if (params_.temperature == 0.0f || params_.greedy) {
         return likeliest(tokens);
     }
     const float inverse = confidence_ == ConfidenceOf::sampling ? 1.0f : 1.0f / params_.temperature;
@@ -161,8 +161,8 @@ size_t TokenChoice::draw(Tokens & tokens, int32_t step, int32_t position) const 
 // Temperature alone, and confidence from the full softmax: the same choice in a third of the time, which a large vocabulary needs.
 std::optional<Candidate> TokenChoice::choose_plain(const float * logits, int32_t n_vocab, int32_t step,
                                                    int32_t position, Tokens & room) const {
-    const bool plain = params_.temperature > 0.0f && confidence_ == ConfidenceOf::model && !has_filters() &&
-                       params_.logit_bias.empty();
+    const bool plain = params_.temperature > 0.0f && !params_.greedy && confidence_ == ConfidenceOf::model &&
+                       !has_filters() && params_.logit_bias.empty();
     if (!plain || kernel_table() == nullptr) {
         return {};
     }

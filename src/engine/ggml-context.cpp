@@ -38,7 +38,8 @@ int64_t pad_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multip
 GgmlContext::GgmlContext(std::shared_ptr<const GgmlModel> model, const ContextParams & params)
     : model_(std::move(model)), loaded_(model_->loaded()), params_(params),
       store_(loaded_.hparams(), attention_devices(loaded_), params,
-             choose_n_ctx(params, loaded_.hparams().n_ctx_train, loaded_.info().traits.block_length)) {
+             choose_n_ctx(params, loaded_.hparams().n_ctx_train, loaded_.info().traits.block_length)),
+      row_store_(loaded_.hparams(), attention_devices(loaded_), store_.n_ctx(), params.n_sequences) {
     const HParams & hp      = loaded_.hparams();
     const auto &    devices = loaded_.placement().devices();
     for (ggml_backend_dev_t device : devices) {
@@ -82,11 +83,12 @@ void GgmlContext::kv_truncate(int32_t sequence, int32_t first) {
         fail("sequence ", sequence, " does not exist, the context has sequences 0 to ", store_.n_sequences() - 1);
     }
     store_.truncate(sequence, first);
+    row_store_.set_length(sequence, std::min(row_store_.length(sequence), std::max(first, 0)));
 }
 
 ContextStats GgmlContext::stats() const {
     ContextStats stats = stats_;
-    stats.kv_bytes     = store_.n_bytes();
+    stats.kv_bytes     = store_.n_bytes() + row_store_.n_bytes();
     for (const ggml_backend_ptr & backend : backends_) {
         stats.compute_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), backend.get());
     }
@@ -100,10 +102,14 @@ void GgmlContext::begin_pass(std::span<const ForwardRequest> batch) {
         Sequence & seq   = pass_.emplace_back();
         seq.request      = &request;
         seq.positions    = positions_of(request);
+        seq.n_own        = seq.positions.size() - static_cast<size_t>(request.n_shadow);
         seq.attention    = request.attention.value_or(traits.attention);
         seq.block_length = request.block_length > 0 ? request.block_length : traits.block_length;
         if (seq.attention == AttentionKind::block_causal && seq.block_length == 0) {
             fail("block-causal attention needs a block length, and the model does not specify one");
+        }
+        if (request.n_shadow > 0 && seq.attention != AttentionKind::full) {
+            fail("a shadow needs full attention");
         }
         if (is_stored(seq)) {
             seq.present.resize(static_cast<size_t>(store_.n_ctx()));
@@ -127,12 +133,12 @@ SequenceKey GgmlContext::make_key(const Sequence & seq) const {
     key.kv       = request.kv;
     key.guidance = request.guidance;
     for (const Observer & observer : request.observers) {
-        key.observers.push_back(observer_key(observer));
+        key.observers.push_back(observer_key(seq, observer));
     }
     add_edits(seq, key);
     if (!is_stored(seq)) {
         key.n_kv   = key.n_tokens;
-        key.masked = seq.attention != AttentionKind::full;
+        key.masked = seq.attention != AttentionKind::full || request.n_shadow > 0;
         return key;
     }
     const int64_t length = std::max<int64_t>(store_.length(request.sequence), seq.positions.back() + 1);
@@ -160,6 +166,10 @@ GraphKey GgmlContext::make_key() const {
             seq.n_rows == seq.n_tokens && std::is_sorted(request.rows.begin(), request.rows.end(), std::less_equal<>());
         key.all_rows = key.all_rows && all;
         key.extra    = key.extra || !request.extra.empty();
+        key.refresh  = request.refresh;
+        if (request.reset) {
+            key.reset = ResetKey{static_cast<int64_t>(request.reset->track.size()), n_keys(pass_[s])};
+        }
         key.products = key.products || std::any_of(request.observers.begin(), request.observers.end(),
                                                    [](const Observer & o) { return bool(o.products); });
     }
@@ -188,7 +198,7 @@ void GgmlContext::prepare(const GraphKey & key) {
         make_scheduler(n_nodes);
     }
     ggml_backend_sched_reset(sched_.get());
-    graph_ = std::make_unique<Graph>(loaded_, model_->recipe(), key, store_, flash_);
+    graph_ = std::make_unique<Graph>(loaded_, model_->recipe(), key, store_, row_store_, flash_);
     pin_nodes();
     if (!ggml_backend_sched_alloc_graph(sched_.get(), graph_->cgraph())) {
         graph_.reset();
@@ -204,7 +214,11 @@ void GgmlContext::prepare(const GraphKey & key) {
     for (const ProductNode & node : graph_->products()) {
         awaited_.insert(node.ready);
     }
+    for (const ResetNode & node : graph_->resets()) {
+        awaited_.insert(node.ready);
+    }
     stats_.n_graph_build++;
+    work_ = product_work(graph_->cgraph());
     set_threads();
     tell_splits();
 }
@@ -251,8 +265,12 @@ void GgmlContext::tell_splits() {
     }
 }
 
-bool GgmlContext::is_open(const Sequence & seq, int32_t window, int32_t query, size_t column) const {
-    const int32_t key = is_stored(seq) ? static_cast<int32_t>(column) : seq.positions[column];
+bool GgmlContext::is_open(const Sequence & seq, int32_t window, size_t row, size_t column) const {
+    const int32_t query = seq.positions[row];
+    const int32_t key   = is_stored(seq) ? static_cast<int32_t>(column) : seq.positions[column];
+    if (row < seq.n_own ? column >= seq.n_own && !is_stored(seq) : column < seq.n_own && key == query) {
+        return false; // the sequence does not see its shadow, nor a shadow what it stands for
+    }
     if (is_stored(seq) && !seq.present[column]) {
         return false;
     }
@@ -267,7 +285,7 @@ bool GgmlContext::is_open(const Sequence & seq, int32_t window, int32_t query, s
     return false;
 }
 
-void GgmlContext::set_mask(ggml_tensor * mask, const Sequence & seq, const std::vector<int32_t> & queries,
+void GgmlContext::set_mask(ggml_tensor * mask, const Sequence & seq, const std::vector<int32_t> & rows,
                            int32_t window) {
     if (mask->buffer == nullptr) { // no layer of the graph looks at it
         return;
@@ -276,15 +294,25 @@ void GgmlContext::set_mask(ggml_tensor * mask, const Sequence & seq, const std::
     const ggml_fp16_t open   = ggml_fp32_to_fp16(0.0f);
     const ggml_fp16_t closed = ggml_fp32_to_fp16(-INFINITY);
 
-    // rows beyond the queries fill a tile of the attention kernel; what they see does not matter
+    // rows beyond those given fill a tile of the attention kernel; what they see does not matter
     mask_.assign(K * static_cast<size_t>(mask->ne[1]), open);
     size_t at = 0;
-    for (int32_t query : queries) {
+    for (const int32_t row : rows) {
         for (size_t column = 0; column < K; column++) {
-            mask_[at++] = is_open(seq, window, query, column) ? open : closed;
+            mask_[at++] = is_open(seq, window, static_cast<size_t>(row), column) ? open : closed;
         }
     }
     ggml_backend_tensor_set(mask, mask_.data(), 0, mask_.size() * sizeof(ggml_fp16_t));
+}
+
+std::vector<float> GgmlContext::query_scales(const std::vector<int32_t> & positions) const {
+    const HParams &    hp = loaded_.hparams();
+    std::vector<float> scales;
+    for (const int32_t position : positions) {
+        const auto n = static_cast<float>(position / hp.query_length);
+        scales.push_back(1.0f + hp.query_beta * std::log(1.0f + n));
+    }
+    return scales;
 }
 
 void GgmlContext::set_inputs() {
@@ -301,45 +329,125 @@ void GgmlContext::set_inputs() {
         const Sequence &       seq     = pass_[s];
         const ForwardRequest & request = *seq.request;
         const SequenceInputs & own     = in.sequences[s];
-        std::vector<int32_t>   row_positions;
         if (graph_->key().sequences[s].n_rows > 0) {
             for (const int32_t row : request.rows) {
                 rows.push_back(static_cast<int32_t>(tokens.size()) + row);
-                row_positions.push_back(seq.positions[static_cast<size_t>(row)]);
+                positions_rows.push_back(seq.positions[static_cast<size_t>(row)]);
             }
         }
         tokens.insert(tokens.end(), request.tokens.begin(), request.tokens.end());
         positions.insert(positions.end(), seq.positions.begin(), seq.positions.end());
-        positions_rows.insert(positions_rows.end(), row_positions.begin(), row_positions.end());
         for (const int32_t position : seq.positions) {
             cells_.push_back(is_stored(seq) ? store_.cell(request.sequence, position) : 0);
         }
         floats_.insert(floats_.end(), request.extra.begin(), request.extra.end());
         floats_.resize(in.extra != nullptr ? tokens.size() * static_cast<size_t>(in.extra->ne[0]) : 0);
+        const std::vector<int32_t> all_rows = all_if_empty({}, static_cast<int64_t>(seq.positions.size()));
         for (const auto & [window, mask] : own.masks) {
-            set_mask(mask, seq, seq.positions, window);
+            set_mask(mask, seq, all_rows, window);
         }
         for (const auto & [window, mask] : own.masks_rows) {
-            set_mask(mask, seq, row_positions, window);
+            set_mask(mask, seq, request.rows, window);
         }
         for (size_t i = 0; i < own.observers.size(); i++) {
-            set_observer_inputs(seq, request.observers[i].selection, own.observers[i]);
+            set_observer_inputs(seq, shown(seq, request.observers[i].selection), own.observers[i]);
         }
     }
     set(in.tokens, tokens);
     set(in.positions, positions);
     set(in.rows, rows);
     set(in.positions_rows, positions_rows);
+    if (in.scales != nullptr) {
+        set(in.scales, query_scales(positions));
+        set(in.scales_rows, query_scales(positions_rows));
+    }
     set(in.cells, cells_);
     set(in.extra, floats_);
+    if (in.track_cells != nullptr) {
+        const Sequence &     seq = pass_[0];
+        std::vector<int32_t> track_cells, track_rows;
+        for (const int32_t position : seq.request->reset->track) {
+            track_cells.push_back(static_cast<int32_t>(store_.cell(seq.request->sequence, position)));
+            track_rows.push_back(static_cast<int32_t>(
+                std::lower_bound(seq.positions.begin(), seq.positions.end(), position) - seq.positions.begin()));
+        }
+        set(in.track_cells, track_cells);
+        set(in.track_rows, track_rows);
+    }
     begin_edits();
 }
 
 const std::vector<ForwardResult> & GgmlContext::forward(std::span<const ForwardRequest> batch) {
     check_requests(batch, loaded_.info(), store_.n_ctx(), store_.n_sequences());
-    begin_pass(batch);
-    const GraphKey key = make_key();
     results_.assign(batch.size(), {});
+    run_pass(batch, 0);
+    if (reset_at_) {
+        const int32_t        layer = *reset_at_;
+        const ForwardRequest all   = everything(batch[0], layer);
+        run_pass({&all, 1}, layer);
+        results_[0].reset_layer = layer;
+    }
+    if (graph_ && !pass_.empty()) {
+        count_pass();
+    }
+    return results_;
+}
+
+// From that layer on all positions that are stored, for what the request asks of some.
+ForwardRequest GgmlContext::everything(const ForwardRequest & part, int32_t layer_first) const {
+    const std::vector<int32_t> given = positions_of(part);
+    const auto                 at    = [&](int32_t row) { return given[static_cast<size_t>(row)]; };
+    ForwardRequest             all   = part;
+    all.tokens.assign(static_cast<size_t>(store_.length(part.sequence)), 0); // the layer's inputs are stored
+    all.positions.clear();
+    all.reset->track.clear();
+    std::transform(part.rows.begin(), part.rows.end(), all.rows.begin(), at);
+    std::erase_if(all.edits, [&](const AttentionEdit & edit) { return edit.layer < layer_first; });
+    for (Observer & observer : all.observers) {
+        std::vector<int32_t> & rows = observer.selection.rows;
+        rows                        = all_if_empty(rows, static_cast<int64_t>(given.size()));
+        std::transform(rows.begin(), rows.end(), rows.begin(), at);
+        std::erase_if(observer.taps, [&](const TapPoint & point) { return point.layer < layer_first; });
+        std::erase_if(observer.probed, [&](int32_t layer) { return layer < layer_first; });
+    }
+    return all;
+}
+
+// Memory for what the pass keeps, and a check that what it builds on is there.
+void GgmlContext::prepare_partial() {
+    const ForwardRequest & request = *pass_[0].request;
+    const bool             fresh   = request.refresh ? request.refresh->prompt && request.refresh->answer
+                                                     : request.reset && request.reset->track.empty();
+    const int32_t          n       = n_keys(pass_[0]);
+    if (request.refresh) {
+        row_store_.ensure_memory(RowStore::Kind::added);
+    } else if (request.reset) {
+        row_store_.ensure_memory(RowStore::Kind::input);
+        row_store_.ensure_memory(RowStore::Kind::query);
+    } else {
+        return;
+    }
+    if (pass_[0].attention != AttentionKind::full) {
+        fail("a pass that chooses what it computes (adaptive caches) needs full attention");
+    }
+    for (const LayerParams & layer : loaded_.hparams().layers) {
+        if (layer.window > 0) {
+            fail("a pass that chooses what it computes (adaptive caches) is not defined for layers with a window");
+        }
+    }
+    if (fresh && static_cast<size_t>(n) == pass_[0].positions.size()) {
+        row_store_.set_length(request.sequence, n);
+    } else if (row_store_.length(request.sequence) != n) {
+        fail("a pass over a part of ", n, " positions needs one over all of them before it, found ",
+             row_store_.length(request.sequence));
+    }
+}
+
+void GgmlContext::run_pass(std::span<const ForwardRequest> batch, int32_t layer_first) {
+    begin_pass(batch);
+    reset_at_          = std::nullopt;
+    GraphKey key       = make_key();
+    key.layer_first    = layer_first;
     const auto is_kept = [](const SequenceKey & seq) {
         return seq.kv == KvUse::store || !seq.probed.empty() ||
                std::any_of(seq.observers.begin(), seq.observers.end(),
@@ -347,11 +455,13 @@ const std::vector<ForwardResult> & GgmlContext::forward(std::span<const ForwardR
     };
     const bool any_kept = std::any_of(key.sequences.begin(), key.sequences.end(), is_kept);
     if (key.n_rows() == 0 && !key.products && !any_kept) { // nothing would be kept
-        return results_;
+        pass_.clear();
+        return;
     }
     if (std::any_of(pass_.begin(), pass_.end(), [this](const Sequence & seq) { return is_stored(seq); })) {
         store_.ensure_memory();
     }
+    prepare_partial();
     prepare(key);
     try {
         set_inputs();
@@ -365,9 +475,13 @@ const std::vector<ForwardResult> & GgmlContext::forward(std::span<const ForwardR
             store_.fill(seq.request->sequence, seq.positions);
         }
     }
+    if (reset_at_) { // layers before it did their part
+        stats_.n_layer_rows += *reset_at_ * static_cast<int64_t>(pass_[0].positions.size());
+        return;
+    }
     read_outputs();
-    count_pass();
-    return results_;
+    read_refreshed();
+    stats_.n_layer_rows += graph_->n_layer_rows();
 }
 
 // Some layers may have written their keys and values, others not.
@@ -375,6 +489,7 @@ void GgmlContext::abandon_pass() {
     for (const Sequence & seq : pass_) {
         if (is_stored(seq)) {
             store_.truncate(seq.request->sequence, seq.positions.front());
+            row_store_.set_length(seq.request->sequence, 0);
         }
     }
 }
@@ -391,7 +506,41 @@ void GgmlContext::compute() {
     }
 }
 
+void GgmlContext::read_refreshed() {
+    if (!graph_->key().refresh) {
+        return;
+    }
+    const PartialRefresh & r     = *graph_->key().refresh;
+    const auto             n_all = static_cast<int32_t>(pass_[0].positions.size());
+    for (int32_t il = 1; il < loaded_.hparams().n_layer && !(r.prompt && r.answer); il++) {
+        if (graph_->key().sequences[0].is_edited(il)) { // computed whole
+            continue;
+        }
+        std::vector<int32_t> & positions = results_[0].refreshed[il];
+        for (int32_t position = 0; position < n_all; position++) {
+            if (position < r.n_prompt ? r.prompt : r.answer) {
+                positions.push_back(position);
+            }
+        }
+        for (const RefreshNode & node : graph_->refreshes()) {
+            if (node.layer == il) {
+                ints_.resize(static_cast<size_t>(r.n_drifted));
+                ggml_backend_tensor_get(node.drifted, ints_.data(), 0, ints_.size() * sizeof(int32_t));
+                positions.insert(positions.end(), ints_.begin(), ints_.end());
+            }
+        }
+        std::sort(positions.begin(), positions.end());
+    }
+}
+
 void GgmlContext::count_pass() {
+    if (loaded_.placement().cpu_only()) {
+        stats_.work.quantised += work_.quantised;
+        stats_.work.f16 += work_.f16;
+        stats_.work.bf16 += work_.bf16;
+        stats_.work.f32 += work_.f32;
+        stats_.work.weight_bytes += work_.weight_bytes;
+    }
     stats_.n_forward++;
     stats_.n_tokens += graph_->key().n_tokens();
     stats_.n_head_rows += graph_->n_head_rows();
@@ -451,7 +600,7 @@ void GgmlContext::read_summaries(const GraphOutput & out) {
 
 int32_t GgmlContext::n_keys(const Sequence & seq) const {
     return is_stored(seq) ? std::max(store_.length(seq.request->sequence), seq.positions.back() + 1)
-                          : static_cast<int32_t>(seq.positions.size());
+                          : static_cast<int32_t>(seq.n_own);
 }
 
 } // namespace buoy

@@ -4,6 +4,7 @@
 #include "engine/ggml-model.h"
 #include "graph/graph.h"
 #include "graph/kv-store.h"
+#include "graph/row-store.h"
 
 #include <exception>
 #include <map>
@@ -38,7 +39,8 @@ private:
     // One sequence of the pass that is being computed.
     struct Sequence {
         const ForwardRequest * request = nullptr;
-        std::vector<int32_t>   positions; // [T]
+        std::vector<int32_t>   positions;        // [T]
+        size_t                 n_own        = 0; // tokens without the shadow behind them
         AttentionKind          attention    = AttentionKind::full;
         int32_t                block_length = 0;
         std::vector<bool>      present; // by position, where K/V are stored: those there and those given
@@ -46,29 +48,35 @@ private:
     };
 
     // ggml-context.cpp
-    void        make_scheduler(size_t n_nodes);
-    void        begin_pass(std::span<const ForwardRequest> batch);
-    GraphKey    make_key() const;
-    SequenceKey make_key(const Sequence & seq) const;
-    void        prepare(const GraphKey & key);
-    void        pin_nodes();
-    void        set_threads();
-    void        tell_splits();
-    void        set_inputs();
-    void set_mask(ggml_tensor * mask, const Sequence & seq, const std::vector<int32_t> & queries, int32_t window);
+    void               make_scheduler(size_t n_nodes);
+    void               begin_pass(std::span<const ForwardRequest> batch);
+    void               run_pass(std::span<const ForwardRequest> batch, int32_t layer_first);
+    ForwardRequest     everything(const ForwardRequest & part, int32_t layer_first) const;
+    void               prepare_partial();
+    GraphKey           make_key() const;
+    SequenceKey        make_key(const Sequence & seq) const;
+    void               prepare(const GraphKey & key);
+    void               pin_nodes();
+    void               set_threads();
+    void               tell_splits();
+    void               set_inputs();
+    std::vector<float> query_scales(const std::vector<int32_t> & positions) const;
+    void set_mask(ggml_tensor * mask, const Sequence & seq, const std::vector<int32_t> & rows, int32_t window);
     void compute();
     void abandon_pass();
     void read_outputs();
     void read_summaries(const GraphOutput & output);
     void count_pass();
+    void read_refreshed();
 
-    bool    is_stored(const Sequence & seq) const { return seq.request->kv == KvUse::store; }
-    bool    is_open(const Sequence & seq, int32_t window, int32_t query, size_t column) const; // of the mask
-    int32_t n_keys(const Sequence & seq) const;                                                // without padding
-    int64_t column_of(const Sequence & seq, int32_t position) const; // of a mask or pattern; -1: it is not there
+    bool         is_stored(const Sequence & seq) const { return seq.request->kv == KvUse::store; }
+    bool         is_open(const Sequence & seq, int32_t window, size_t row, size_t column) const; // of the mask
+    TapSelection shown(const Sequence & seq, const TapSelection & selection) const;              // without a shadow
+    int32_t      n_keys(const Sequence & seq) const;                                             // without padding
+    int64_t      column_of(const Sequence & seq, int32_t position) const; // of a mask or pattern; -1: it is not there
 
     // ggml-taps.cpp
-    ObserverKey   observer_key(const Observer & observer) const;
+    ObserverKey   observer_key(const Sequence & seq, const Observer & observer) const;
     void          set_observer_inputs(const Sequence & seq, const TapSelection & selection, const ObserverInputs & in);
     static bool   on_node(ggml_tensor * tensor, bool ask, void * self);
     void          show(const ggml_tensor * ready);
@@ -96,6 +104,7 @@ private:
     ggml_backend_sched_ptr                                 sched_;
     size_t                                                 sched_nodes_ = 0; // it has room for
     KvStore                                                store_;
+    RowStore                                               row_store_;
     std::vector<bool>                                      flash_; // per layer
     int64_t                                                kv_pad_;
 
@@ -111,9 +120,11 @@ private:
     std::vector<float>       floats_;
     std::vector<float>       tap_data_, tap_trimmed_, head_;
 
-    std::exception_ptr         error_; // of whoever was shown something
+    std::exception_ptr         error_;    // of whoever was shown something
+    std::optional<int32_t>     reset_at_; // the layer before which the pass was stopped
     std::vector<ForwardResult> results_;
     ContextStats               stats_;
+    ProductWork                work_; // of the graph
 };
 
 } // namespace buoy

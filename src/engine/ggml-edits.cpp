@@ -41,8 +41,9 @@ std::optional<PlacedEdit> GgmlContext::place(const Sequence & seq, const Attenti
         }
     }
     for (int32_t position : edit.queries) {
-        const auto found = std::lower_bound(seq.positions.begin(), seq.positions.end(), position);
-        if (found != seq.positions.end() && *found == position) {
+        const auto end   = seq.positions.begin() + static_cast<std::ptrdiff_t>(seq.n_own);
+        const auto found = std::lower_bound(seq.positions.begin(), end, position);
+        if (found != end && *found == position) {
             placed.rows.push_back(static_cast<int32_t>(found - seq.positions.begin()));
         }
     }
@@ -102,7 +103,7 @@ void GgmlContext::begin_edits() {
         std::vector<float> base(seq.positions.size() * K);
         for (size_t row = 0; row < seq.positions.size(); row++) {
             for (size_t column = 0; column < K; column++) {
-                base[row * K + column] = is_open(seq, window, seq.positions[row], column) ? 0.0f : -INFINITY;
+                base[row * K + column] = is_open(seq, window, row, column) ? 0.0f : -INFINITY;
             }
         }
         edit_masks_[node.mask].begin(std::move(base), K, static_cast<size_t>(node.mask->ne[2]));
@@ -118,8 +119,8 @@ std::vector<PlacedEdit> GgmlContext::probe(Sequence & seq, const EditNode & node
         ggml_backend_tensor_get(node.received, row.data(), head * node.received->nb[2], n_kv * sizeof(float));
         std::copy_n(row.begin(), K, received.begin() + static_cast<std::ptrdiff_t>(head * K));
     }
+    key_positions.resize(K); // without a shadow's
     if (is_stored(seq)) {
-        key_positions.resize(K);
         std::iota(key_positions.begin(), key_positions.end(), 0);
     }
     std::vector<PlacedEdit> found;

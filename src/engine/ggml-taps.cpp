@@ -9,9 +9,17 @@
 
 namespace buoy {
 
-ObserverKey GgmlContext::observer_key(const Observer & observer) const {
-    const TapSelection & selection = observer.selection;
-    ObserverKey          key;
+TapSelection GgmlContext::shown(const Sequence & seq, const TapSelection & selection) const {
+    TapSelection own = selection;
+    if (seq.n_own < seq.positions.size()) {
+        own.rows = all_if_empty(own.rows, static_cast<int64_t>(seq.n_own));
+    }
+    return own;
+}
+
+ObserverKey GgmlContext::observer_key(const Sequence & seq, const Observer & observer) const {
+    const TapSelection selection = shown(seq, observer.selection);
+    ObserverKey        key;
     for (TapPoint point : observer.taps) {
         point.reduce = point.tap == Tap::pattern ? point.reduce : TapReduce::none;
         if (!key.has_tap(point)) {
@@ -33,8 +41,9 @@ int64_t GgmlContext::column_of(const Sequence & seq, int32_t position) const {
         const bool present = position >= 0 && position < store_.n_ctx() && seq.present[static_cast<size_t>(position)];
         return present ? position : -1;
     }
-    const auto found = std::lower_bound(seq.positions.begin(), seq.positions.end(), position);
-    return found != seq.positions.end() && *found == position ? found - seq.positions.begin() : -1;
+    const auto end   = seq.positions.begin() + static_cast<std::ptrdiff_t>(seq.n_own);
+    const auto found = std::lower_bound(seq.positions.begin(), end, position);
+    return found != end && *found == position ? found - seq.positions.begin() : -1;
 }
 
 void GgmlContext::set_observer_inputs(const Sequence & seq, const TapSelection & selection, const ObserverInputs & in) {
@@ -74,7 +83,7 @@ void GgmlContext::set_observer_inputs(const Sequence & seq, const TapSelection &
 
 bool GgmlContext::on_node(ggml_tensor * tensor, bool ask, void * self) {
     GgmlContext & context = *static_cast<GgmlContext *>(self);
-    if (context.error_) { // ggml goes on with what another device computes
+    if (context.error_ || context.reset_at_) { // ggml goes on with what another device computes
         return !ask;
     }
     if (ask) {
@@ -82,7 +91,7 @@ bool GgmlContext::on_node(ggml_tensor * tensor, bool ask, void * self) {
     }
     try {
         context.show(tensor);
-        return true;
+        return !context.reset_at_;
     } catch (...) { // must not pass through ggml's C code
         context.error_ = std::current_exception();
         return false;
@@ -103,6 +112,15 @@ void GgmlContext::show(const ggml_tensor * ready) {
     for (const ProductNode & node : graph_->products()) {
         if (node.ready == ready) {
             deliver(node);
+        }
+    }
+    for (const ResetNode & node : graph_->resets()) {
+        if (node.ready == ready) {
+            float same = 0.0f;
+            ggml_backend_tensor_get(node.drift, &same, 0, sizeof(same));
+            if (!(same >= pass_[0].request->reset->gamma)) {
+                reset_at_ = node.layer;
+            }
         }
     }
 }
@@ -167,7 +185,7 @@ void GgmlContext::deliver_scores(const TapNode & node, const float * data) {
     const ggml_tensor *        t       = node.tensor; // [K, T, H]
     const Sequence &           seq     = pass_[node.sequence];
     const Observer &           to      = seq.request->observers[node.observer];
-    const std::vector<int32_t> rows    = all_if_empty(to.selection.rows, t->ne[1]);
+    const std::vector<int32_t> rows    = all_if_empty(shown(seq, to.selection).rows, t->ne[1]);
     const std::vector<int32_t> heads   = all_if_empty(to.selection.heads, t->ne[2]);
     const auto                 K       = static_cast<size_t>(n_keys(seq));
     const int32_t              window  = loaded_.hparams().layer(node.point.layer).window;
@@ -181,12 +199,11 @@ void GgmlContext::deliver_scores(const TapNode & node, const float * data) {
     float * out = tap_trimmed_.data();
     for (int32_t head : heads) {
         for (int32_t row : rows) {
-            const float * from  = data + (head * t->ne[1] + row) * t->ne[0];
-            const int32_t query = seq.positions[static_cast<size_t>(row)];
+            const float * from = data + (head * t->ne[1] + row) * t->ne[0];
             const float * added =
                 changed != nullptr ? changed->row(static_cast<size_t>(head), static_cast<size_t>(row)) : nullptr;
             for (size_t column = 0; column < K; column++) {
-                const float open = is_open(seq, window, query, column) ? 0.0f : -INFINITY;
+                const float open = is_open(seq, window, static_cast<size_t>(row), column) ? 0.0f : -INFINITY;
                 const float mask = added != nullptr ? added[column] : open;
                 *out++           = std::isinf(mask) ? mask : from[column] * node.scale + mask;
             }

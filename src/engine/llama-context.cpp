@@ -117,6 +117,12 @@ int32_t LlamaContext::first_position(const ForwardRequest & request) const {
 
 void LlamaContext::check(const ForwardRequest & request) const {
     const int64_t first = first_position(request);
+    if (request.n_shadow > 0) {
+        fail("a shadow block (algorithm wino) needs buoy's own engine, and this model runs through libllama");
+    }
+    if (request.refresh || request.reset) {
+        fail("an adaptive cache (elastic, dllm) needs buoy's own engine, and this model runs through libllama");
+    }
     for (size_t i = 0; i < request.positions.size(); i++) {
         if (request.positions[i] != first + static_cast<int64_t>(i)) {
             fail("position ", request.positions[i], " at ", i, ": libllama needs consecutive positions, without gaps");

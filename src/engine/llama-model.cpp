@@ -1,6 +1,7 @@
 #include "engine/llama-model.h"
 
 #include "arch/arch.h"
+#include "base/run-apart.h"
 #include "buoy/message.h"
 #include "engine/llama-context.h"
 #include "engine/memory-use.h"
@@ -66,6 +67,43 @@ void check_tensors(const GgufFile & file) {
     }
 }
 
+// Architectures that are not ours have keys and shapes whose checks are libllama's assertions. So it loads such a file and plans a pass
+// in a process that may die, first: on the CPU, without weights.
+void try_apart(const std::vector<const char *> & paths) {
+    constexpr ApartLimits limits = {.cpu_seconds = 60, .memory = uint64_t{1} << 46, .result_max = 1u << 20};
+
+    const LlamaScope  ready; // libllama is initialised here, not there
+    const ApartResult trial = run_apart(
+        [&] {
+            ggml_backend_dev_t no_devices[] = {nullptr};
+            llama_model_params model_params = llama_model_default_params();
+            model_params.devices            = no_devices;
+            model_params.n_gpu_layers       = 0;
+            model_params.use_extra_bufts    = false;
+            model_params.no_alloc           = true;
+            model_params.load_mode          = LLAMA_LOAD_MODE_NONE;
+
+            std::vector<const char *> names = paths;
+            const LlamaScope          quiet;
+            const LlamaModelPtr       model(paths.size() == 1
+                                                ? llama_model_load_from_file(names[0], model_params)
+                                                : llama_model_load_from_splits(names.data(), names.size(), model_params));
+            if (model) { // else it says why when it is loaded here
+                llama_context_params context_params = llama_context_default_params();
+                context_params.n_ctx = context_params.n_batch = context_params.n_ubatch = 32;
+                const LlamaContextPtr context(llama_init_from_model(model.get(), context_params));
+            }
+            return std::string();
+        },
+        limits);
+    if (trial.end != ApartResult::End::done) {
+        fail(printable(paths[0]), ": libllama ",
+             trial.end == ApartResult::End::failed    ? "can't load it: " + trial.text
+             : trial.end == ApartResult::End::crashed ? "crashes while it loads the model"
+                                                      : "needs too much time or memory to load the model");
+    }
+}
+
 bool report_progress(float done, void * data) {
     const auto & progress = *static_cast<const ProgressCallback *>(data);
     return !progress || progress(done);
@@ -87,7 +125,7 @@ void LlamaModel::load(const GgufFile & file, const ModelParams & params, const C
     info_.arch = file.require_string("general.architecture");
     check_keys(file, info_.arch);
     check_tensors(file);
-    info_.traits = read_traits(file, info_.arch, traits_of(info_.arch));
+    info_.traits = read_traits(file, info_.arch, traits_of(info_.arch), params);
     if (info_.traits.attention == AttentionKind::block_causal) {
         fail(printable(path_), ": the model has block-causal attention (blocks of ", info_.traits.block_length,
              "), and libllama only runs full or causal attention");
@@ -128,6 +166,7 @@ void LlamaModel::load(const GgufFile & file, const ModelParams & params, const C
     for (const std::string & path : file.paths()) {
         paths.push_back(path.c_str());
     }
+    try_apart(paths);
     const LlamaScope scope(log_);
     model_.reset(paths.size() == 1 ? llama_model_load_from_file(paths[0], load_params)
                                    : llama_model_load_from_splits(paths.data(), paths.size(), load_params));
@@ -139,6 +178,7 @@ void LlamaModel::load(const GgufFile & file, const ModelParams & params, const C
         }
         fail(printable(path_), ": ", printable(why));
     }
+    check_causal(file, info_.arch, info_.traits, params);
 }
 
 void LlamaModel::read_info(const GgufFile & file) {

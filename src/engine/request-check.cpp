@@ -49,6 +49,20 @@ void check_observer(const Observer & observer, const ModelInfo & info, size_t n_
     }
 }
 
+void check_shadow(const ForwardRequest & request) {
+    const auto T = static_cast<int64_t>(request.tokens.size());
+    if (request.n_shadow == 0) {
+        return;
+    }
+    if (request.n_shadow < 0 || request.n_shadow >= T || request.positions.empty()) {
+        fail("a shadow of ", request.n_shadow, " tokens needs a sequence before it and positions, the pass has ", T,
+             " tokens and ", request.positions.size(), " positions");
+    }
+    if (request.kv != KvUse::none) {
+        fail("a shadow can't be stored");
+    }
+}
+
 void check_tokens(const ForwardRequest & request, const ModelInfo & info, int32_t n_ctx) {
     const size_t T = request.tokens.size();
     if (T == 0 || T > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 2)) {
@@ -62,8 +76,12 @@ void check_tokens(const ForwardRequest & request, const ModelInfo & info, int32_
     if (!request.positions.empty() && request.positions.size() != T) {
         fail("a forward pass got ", request.positions.size(), " positions for ", T, " tokens");
     }
-    int32_t previous = -1;
-    for (const int32_t position : request.positions) {
+    check_shadow(request);
+    int32_t      previous = -1;
+    const size_t n_own    = T - static_cast<size_t>(request.n_shadow); // the shadow's begin anew
+    for (size_t i = 0; i < request.positions.size(); i++) {
+        const int32_t position = request.positions[i];
+        previous               = i == n_own ? -1 : previous;
         if (position <= previous) {
             fail("position ", position, " follows ", previous, ", expected strictly increasing positions from 0");
         }
@@ -84,6 +102,32 @@ void check_tokens(const ForwardRequest & request, const ModelInfo & info, int32_
     if (!request.extra.empty() && request.extra.size() != T * static_cast<size_t>(info.n_embd)) {
         fail("the extra input has ", request.extra.size(), " numbers, expected ", info.n_embd, " for each of ", T,
              " tokens");
+    }
+}
+
+// Passes that choose what they compute.
+void check_partial(const ForwardRequest & request, size_t n_sequences) {
+    if (!request.refresh && !request.reset) {
+        return;
+    }
+    const auto T = static_cast<int32_t>(request.tokens.size());
+    if (n_sequences > 1 || request.kv != KvUse::store || (request.refresh && request.reset)) {
+        fail("a pass that chooses what it computes (adaptive caches) needs a store and is computed alone");
+    }
+    if (request.refresh) {
+        const PartialRefresh & r     = *request.refresh;
+        const bool             whole = request.positions.empty() || request.positions.back() == T - 1;
+        if (!whole || r.n_prompt < 0 || r.n_prompt >= T || r.n_drifted < 0 || r.n_drifted > T - r.n_prompt) {
+            fail("a partial refresh is about all positions of a sequence: found ", T, " tokens, a prompt of ",
+                 r.n_prompt, " and ", r.n_drifted, " drifted positions");
+        }
+        return;
+    }
+    const std::vector<int32_t> positions = positions_of(request);
+    for (const int32_t position : request.reset->track) {
+        if (!std::binary_search(positions.begin(), positions.end(), position)) {
+            fail("position ", position, " is tracked, but not among those given");
+        }
     }
 }
 
@@ -136,6 +180,7 @@ void check_requests(std::span<const ForwardRequest> batch, const ModelInfo & inf
         for (const Observer & observer : request.observers) {
             check_observer(observer, info, request.tokens.size());
         }
+        check_partial(request, batch.size());
         if (request.guidance) {
             check_guidance(batch, i);
         }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
+#include <set>
 
 namespace buoy {
 
@@ -17,6 +18,10 @@ namespace {
 
 using Json  = nlohmann::json;
 using Names = std::initializer_list<const char *>;
+
+// Every answer is looked for in every passage.
+constexpr size_t n_answers_max  = 4096;
+constexpr size_t n_passages_max = 4096;
 
 // The first of these keys that is there and not null.
 const Json * find(const Json & object, Names names) {
@@ -42,19 +47,23 @@ std::string optional_string(const Json & object, Names names, const std::string 
 }
 
 // Texts, lists of them, or objects that have them as "answer" or "text"; one without (KILT's provenance) adds none.
-void collect_answers(const Json & json, const std::string & where, std::vector<std::string> & answers) {
+void collect_answers(const Json & json, const std::string & where, std::set<std::string> & seen,
+                     std::vector<std::string> & answers) {
     if (json.is_array()) {
         for (const Json & part : json) {
-            collect_answers(part, where, answers);
+            collect_answers(part, where, seen, answers);
         }
     } else if (json.is_object()) {
         const Json * inner = find(json, {"answer", "text"});
         if (inner != nullptr) {
-            collect_answers(*inner, where, answers);
+            collect_answers(*inner, where, seen, answers);
         }
     } else {
         const std::string answer = string_of(json, where, "answers");
-        if (!answer.empty() && std::find(answers.begin(), answers.end(), answer) == answers.end()) {
+        if (!answer.empty() && seen.insert(answer).second) {
+            if (answers.size() == n_answers_max) {
+                fail(where, ": more than ", n_answers_max, " answers");
+            }
             answers.push_back(answer);
         }
     }
@@ -70,6 +79,9 @@ bool gold_flag(const Json & json, const std::string & where) {
 void read_passages(const Json & list, const std::string & where, QaItem & item) {
     if (!list.is_array()) {
         fail(where, ": passages: expected a list, found ", list.type_name());
+    }
+    if (list.size() > n_passages_max) {
+        fail(where, ": passages: ", list.size(), ", expected at most ", n_passages_max);
     }
     for (const Json & entry : list) {
         QaPassage passage;
@@ -105,7 +117,8 @@ QaItem read_item(const Json & json, const std::string & where, size_t index) {
         fail(where, ": no question, expected one of question, query, input");
     }
     if (answers != nullptr) {
-        collect_answers(*answers, where, item.answers);
+        std::set<std::string> seen;
+        collect_answers(*answers, where, seen, item.answers);
     }
     if (item.answers.empty()) {
         fail(where, ": no answer, expected one of answers, answer, output");
@@ -114,8 +127,9 @@ QaItem read_item(const Json & json, const std::string & where, size_t index) {
         read_passages(*passages, where, item);
     }
     if (!item.flagged) {
+        const AnswerSearch search(item.answers);
         for (QaPassage & passage : item.passages) {
-            passage.gold = has_answer(passage.text, item.answers);
+            passage.gold = search.occurs_in(passage.text);
         }
     }
     return item;

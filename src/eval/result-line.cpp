@@ -6,6 +6,7 @@
 #include "eval/hash.h"
 #include "eval/result-file.h"
 #include "io/json-file.h"
+#include "io/mapped-file.h"
 
 namespace buoy {
 
@@ -55,7 +56,7 @@ QaResult parse_result(const Json & json) {
 template <typename Parse> auto parsed(const std::string & path, size_t n_line, const std::string & line, Parse parse) {
     const std::string where = concat(printable(path), ":", n_line);
     try {
-        return parse(Json(Json::parse(line)));
+        return parse(parse_ordered_json(line, "its text"));
     } catch (const Error & error) {
         fail(where, ": not a result of llama-diffusion-eval: ", error.what());
     } catch (const Json::exception & error) {
@@ -99,11 +100,12 @@ std::string result_line(const QaResult & result) {
 }
 
 void check_same_settings(const QaHeader & expected, const std::string & path, const QaHeader & found) {
-    const Json ours = expected.settings.flatten(), theirs = found.settings.flatten();
-    const auto text = [](const Json & all, const std::string & key) {
+    const nlohmann::json ours   = nlohmann::json(expected.settings).flatten();
+    const nlohmann::json theirs = nlohmann::json(found.settings).flatten();
+    const auto           text   = [](const nlohmann::json & all, const std::string & key) {
         return all.contains(key) ? printable(all[key].dump(), 80) : std::string("nothing");
     };
-    for (const Json * all : {&ours, &theirs}) {
+    for (const nlohmann::json * all : {&ours, &theirs}) {
         for (const auto & [key, value] : all->items()) {
             if (!ours.contains(key) || !theirs.contains(key) || ours[key] != theirs[key]) {
                 fail(printable(path), ": made with other settings: ", printable(key.substr(1)), " is ",
@@ -113,7 +115,9 @@ void check_same_settings(const QaHeader & expected, const std::string & path, co
     }
 }
 
-ResultReader::ResultReader(const std::string & path) : path_(path), in_(path, std::ios::binary) {
+ResultReader::ResultReader(const std::string & path) : path_(path) {
+    MappedFile::open(path); // a regular file
+    in_.open(path, std::ios::binary);
     if (!in_ || !next_line()) {
         fail(printable(path), ": can't be read, or is not a result file of llama-diffusion-eval");
     }
@@ -121,10 +125,20 @@ ResultReader::ResultReader(const std::string & path) : path_(path), in_(path, st
 }
 
 bool ResultReader::next_line() {
-    if (!std::getline(in_, line_) || in_.eof()) {
-        return false; // without its line break it is not complete
+    constexpr size_t line_length_max = 64u << 20;
+
+    std::streambuf & bytes = *in_.rdbuf();
+    line_.clear();
+    while (line_.empty() || line_.back() != '\n') {
+        const int byte = bytes.sbumpc();
+        if (byte == std::char_traits<char>::eof()) {
+            return false; // without its line break it is not complete
+        }
+        if (line_.size() == line_length_max) {
+            fail(printable(path_), ":", n_read_ + 1, ": a line of more than ", line_length_max, " bytes");
+        }
+        line_ += static_cast<char>(byte);
     }
-    line_ += '\n';
     n_bytes_ += line_.size();
     return true;
 }

@@ -1,5 +1,6 @@
 #include "eval/run.h"
 
+#include "base/file-name.h"
 #include "buoy/edit.h"
 #include "buoy/message.h"
 #include "buoy/names.h"
@@ -87,10 +88,15 @@ public:
         if (context.flash == FlashAttention::automatic && (is_edited(run) || run.probe)) {
             context.flash = FlashAttention::off; // else a layer that is looked at differs in rounding
         }
-        context_            = load_context(file_, run.model, context);
+        ModelParams how     = run.model;
+        how.mode            = model.mode ? model.mode : how.mode;
+        params_.speculate   = model.mode ? model.speculate : params_.speculate;
+        context_            = load_context(file_, how, context);
         const Traits & kind = context_->info().traits;
         // as the paper's authors decode LLaDA: all positions at once
-        if (params_.block_length == 0 && kind.attention == AttentionKind::full && !kind.shift && !params_.eps) {
+        const bool blocks = params_.cache != DiffusionCache::elastic && !params_.auto_length;
+        if (blocks && params_.block_length == 0 && kind.attention == AttentionKind::full && !kind.shift &&
+            !kind.two_modes && !params_.eps) {
             params_.block_length = params_.n_predict;
         }
         if (!run.ignore_eos) {
@@ -176,11 +182,32 @@ void check_found(const QaRun & run, const std::vector<QaResult> & found, const s
 
 } // namespace
 
+namespace {
+
+// Takes ":ar" and the like off a path, unless that is the name of a file.
+std::string take_mode(std::string & path, QaModel & model) {
+    std::error_code error;
+    for (const char * mode : {":ar", ":diffusion", ":spec"}) {
+        const std::string end = mode;
+        if (path.size() > end.size() && path.ends_with(end) && !std::filesystem::exists(path, error)) {
+            path.resize(path.size() - end.size());
+            model.mode      = end == ":ar" ? ModelMode::ar : ModelMode::diffusion;
+            model.speculate = end == ":spec";
+            return end;
+        }
+    }
+    return "";
+}
+
+} // namespace
+
 std::vector<QaModel> name_models(const std::vector<std::string> & paths) {
     std::vector<QaModel>  models;
     std::set<std::string> taken;
-    for (const std::string & path : paths) {
-        const std::string stem = utf8_repair(std::filesystem::path(path).stem().string());
+    for (std::string path : paths) {
+        QaModel           model;
+        const std::string mode = take_mode(path, model);
+        const std::string stem = utf8_repair(std::filesystem::path(path).stem().string()) + mode;
         std::string       name = stem;
         for (int i = 2; !taken.insert(name).second; i++) {
             name = stem + "-" + std::to_string(i);
@@ -190,7 +217,10 @@ std::vector<QaModel> name_models(const std::vector<std::string> & paths) {
         for (const std::string & part : file.paths()) {
             hashes += hash_file(part);
         }
-        models.push_back({name, path, hash_text(hashes)});
+        model.name = name;
+        model.path = path;
+        model.hash = hash_text(hashes);
+        models.push_back(model);
     }
     return models;
 }
@@ -204,7 +234,8 @@ std::string default_output(const QaRun & run) {
         }
     }
     const std::string shard = run.n_shards > 1 ? concat("-", run.shard + 1, "-of-", run.n_shards) : "";
-    return concat(name, "-", hash_text(settings_of(run).dump()).substr(0, 8), shard, ".results.jsonl");
+    return concat(file_name_of(name, "questions"), "-", hash_text(settings_of(run).dump()).substr(0, 8), shard,
+                  ".results.jsonl");
 }
 
 bool run_qa(const QaRun & run) {

@@ -14,12 +14,15 @@
 namespace buoy {
 
 struct QaModel {
-    std::string name; // in the results
-    std::string path;
-    std::string hash;
+    std::string              name; // in the results
+    std::string              path;
+    std::string              hash;
+    std::optional<ModelMode> mode; // of one that has two
+    bool                     speculate = false;
 };
 
-// Names are those of the files, with a number where they would be the same.
+// Names are those of the files, with a number where they would be the same. "FILE:ar", "FILE:diffusion" and "FILE:spec" are the modes
+// of one file, as models of their own.
 std::vector<QaModel> name_models(const std::vector<std::string> & paths);
 
 // Everything that a run is.

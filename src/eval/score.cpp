@@ -47,11 +47,20 @@ QaScores score_answer(const std::string & prediction, const std::vector<std::str
     return best;
 }
 
-bool has_answer(const std::string & text, const std::vector<std::string> & answers) {
+AnswerSearch::AnswerSearch(const std::vector<std::string> & answers) {
+    for (const std::string & answer : answers) {
+        normal_.push_back(normalized_answer(answer));
+    }
+}
+
+bool AnswerSearch::occurs_in(const std::string & text) const {
     const std::string normal = normalized_answer(text);
-    return std::any_of(answers.begin(), answers.end(), [&](const std::string & answer) {
-        return normal.find(normalized_answer(answer)) != std::string::npos;
-    });
+    return std::any_of(normal_.begin(), normal_.end(),
+                       [&](const std::string & answer) { return normal.find(answer) != std::string::npos; });
+}
+
+bool has_answer(const std::string & text, const std::vector<std::string> & answers) {
+    return AnswerSearch(answers).occurs_in(text);
 }
 
 } // namespace buoy

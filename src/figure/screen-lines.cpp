@@ -1,5 +1,6 @@
 #include "buoy/screencast.h"
 
+#include "buoy/printable.h"
 #include "buoy/utf8.h"
 
 #include <algorithm>
@@ -19,19 +20,13 @@ struct Character {
 };
 
 Character character_of(std::string_view bytes, TokenState state) {
-    const auto first  = static_cast<unsigned char>(bytes[0]);
-    const bool is_c1  = bytes.size() == 2 && first == 0xC2 && static_cast<unsigned char>(bytes[1]) < 0xA0;
-    const bool is_low = first < 0x20 && first != '\n' && first != '\t';
-    if (first == '\t') {
-        return {" ", 1, state};
+    if (bytes[0] == '\n' || bytes[0] == '\t') {
+        return {bytes[0] == '\n' ? "\n" : " ", bytes[0] == '\n' ? 0 : 1, state};
     }
-    if (is_low || is_c1) {
-        return {"·", 1, state};
+    if (printable_length(bytes) == 0) {
+        return {utf8_sequence_length(bytes) > 0 && bytes[0] != 0x7f ? "·" : "\uFFFD", 1, state};
     }
-    if (first == 0x7f || utf8_sequence_length(bytes) == 0) {
-        return {"\uFFFD", 1, state};
-    }
-    return {std::string(bytes), first == '\n' ? 0 : utf8_width(bytes), state};
+    return {std::string(bytes), utf8_width(bytes), state};
 }
 
 using Characters = std::vector<Character>;

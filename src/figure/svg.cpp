@@ -1,6 +1,7 @@
 #include "figure/svg.h"
 
 #include "base/base64.h"
+#include "buoy/printable.h"
 #include "buoy/utf8.h"
 #include "figure/png.h"
 
@@ -182,25 +183,20 @@ std::string svg_number(double value) {
 
 std::string xml_escape(std::string_view text) {
     const std::string repaired = utf8_repair(text);
+    std::string_view  left     = repaired;
     std::string       out;
-    for (size_t i = 0; i < repaired.size(); i++) {
-        const char c = repaired[i];
-        switch (c) {
+    while (!left.empty()) {
+        const std::string_view next = left.substr(0, utf8_character_length(left));
+        left.remove_prefix(next.size());
+        switch (next[0]) {
             case '<': out += "&lt;"; break;
             case '>': out += "&gt;"; break;
             case '&': out += "&amp;"; break;
             case '"': out += "&quot;"; break;
             case '\t':
-            case '\n': out += c; break;
-            default:
-                if ((static_cast<uint8_t>(c) < 0x20)) {
-                    out += "\xEF\xBF\xBD";
-                } else if (repaired.compare(i, 3, "\xEF\xBF\xBE") == 0 || repaired.compare(i, 3, "\xEF\xBF\xBF") == 0) {
-                    out += "\xEF\xBF\xBD";
-                    i += 2;
-                } else {
-                    out += c;
-                }
+            case '\n': out += next; break;
+            default: // U+FFFE and U+FFFF are no characters of XML
+                out += printable_length(next) > 0 && next != "\uFFFE" && next != "\uFFFF" ? next : "\uFFFD";
         }
     }
     return out;

@@ -23,6 +23,9 @@ ggml_tensor * Graph::joined(const std::vector<ggml_tensor *> & parts) {
 }
 
 ggml_tensor * Graph::attention(int32_t il, ggml_tensor * q) {
+    if (!showing_) {
+        track_now(il, q);
+    }
     std::vector<ggml_tensor *> parts; // [H·D, n]
     for (size_t s = 0; s < key_.sequences.size(); s++) {
         const Span rows = key_.sequences.size() > 1 ? span(s, rows_.needed) : Span{0, q->ne[2]};
@@ -47,7 +50,7 @@ ggml_tensor * Graph::attend_sequence(int32_t il, size_t sequence, ggml_tensor * 
 
     // What is shown is computed beside the fast path, so that observing changes no result.
     const bool    fused   = flash_[static_cast<size_t>(il)] && !seq.is_edited(il);
-    const bool    shown   = showing_ || !rows_restricted(il);
+    const bool    shown   = showing_ || !(rows_restricted(il) || is_partial(il));
     ggml_tensor * pattern = nullptr; // [K, Tq, H]
     if (shown) {
         tap_copy(Tap::rot_q, il, sequence, q);

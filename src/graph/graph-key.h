@@ -41,11 +41,23 @@ struct SequenceKey {
     bool is_probed(int32_t layer) const;
 };
 
+// Of a DriftReset.
+struct ResetKey {
+    int64_t n_track = 0; // 0: nothing is compared
+    int64_t n_keys  = 0; // without padding
+
+    bool operator==(const ResetKey & other) const = default;
+};
+
 struct GraphKey {
     std::vector<SequenceKey> sequences;
     bool                     all_rows = false; // every sequence's rows are all of its tokens, in order
     bool                     products = false; // somebody observes them
     bool                     extra    = false; // the embedding has an extra input
+    // of a pass that chooses its rows, with one sequence
+    int32_t                       layer_first = 0; // where it begins, with inputs that are stored
+    std::optional<PartialRefresh> refresh;
+    std::optional<ResetKey>       reset;
 
     bool    operator==(const GraphKey & other) const = default;
     int64_t n_tokens() const; // N

@@ -19,6 +19,7 @@ size_t Graph::node_limit(const HParams & hp, const GraphKey & key) {
     for (size_t s = 0; s < key.sequences.size(); s++) {
         n += s > 0 ? n_layers * n_attention : 0;
         n += n_watched * key.sequences[s].edited.size();
+        n += key.refresh || key.reset ? n_layers * n_watched : 0;
         for (const ObserverKey & observer : key.sequences[s].observers) {
             n += n_watched * observer.taps.size();
         }
@@ -27,8 +28,9 @@ size_t Graph::node_limit(const HParams & hp, const GraphKey & key) {
 }
 
 Graph::Graph(const LoadedModel & model, const GraphRecipe & recipe, const GraphKey & key, const KvStore & store,
-             const std::vector<bool> & flash)
-    : model_(model), hp_(model.hparams()), recipe_(recipe), key_(key), store_(store), flash_(flash) {
+             const RowStore & row_store, const std::vector<bool> & flash)
+    : model_(model), hp_(model.hparams()), recipe_(recipe), key_(key), store_(store), row_store_(row_store),
+      flash_(flash) {
     // metadata only; what of it is not needed is never touched
     const size_t n = node_limit(hp_, key_);
     ctx_.reset(ggml_init({ggml_tensor_overhead() * n + ggml_graph_overhead_custom(n, false), nullptr, true}));
@@ -39,8 +41,11 @@ Graph::Graph(const LoadedModel & model, const GraphRecipe & recipe, const GraphK
     }
     make_inputs();
 
-    ggml_tensor * x = recipe_.embed != nullptr ? recipe_.embed(*this) : embed_tokens(); // [E, N]
-    for (int32_t il = 0; il < hp_.n_layer; il++) {
+    ggml_tensor * x = key_.layer_first > 0       ? stored_input()
+                      : recipe_.embed != nullptr ? recipe_.embed(*this)
+                                                 : embed_tokens(); // [E, N]
+    for (int32_t il = key_.layer_first; il < hp_.n_layer; il++) {
+        keep_input(il, x);
         x = recipe_.block(*this, il, x);
         if (x == nullptr) { // nobody asked for a row: the last layer only had keys and values to store
             return;
@@ -71,6 +76,10 @@ void Graph::make_inputs() {
     }
     if (restricted) {
         inputs_.positions_rows = input(GGML_TYPE_I32, n_rows, 1, "positions_rows");
+    }
+    if (hp_.query_beta > 0.0f) {
+        inputs_.scales      = input(GGML_TYPE_F32, 1, key_.n_tokens(), "scales");
+        inputs_.scales_rows = restricted ? input(GGML_TYPE_F32, 1, n_rows, "scales_rows") : nullptr;
     }
     bool stored = false;
     for (size_t s = 0; s < key_.sequences.size(); s++) {

@@ -19,6 +19,7 @@ namespace buoy {
 
 class Graph;
 class KvStore;
+class RowStore;
 
 // How an architecture computes. Each composes the building blocks of a graph.
 struct GraphRecipe {
@@ -46,8 +47,12 @@ struct GraphInputs {
     ggml_tensor *               positions      = nullptr; // i32 [N]
     ggml_tensor *               rows           = nullptr; // i32 [rows asked for], columns of them
     ggml_tensor *               positions_rows = nullptr; // i32, of the same
+    ggml_tensor *               scales         = nullptr; // [1, N], what queries are scaled by
+    ggml_tensor *               scales_rows    = nullptr; // of the rows asked for
     ggml_tensor *               cells          = nullptr; // i64 [N], where to store K and V
     ggml_tensor *               extra          = nullptr; // [E, N], an architecture's own
+    ggml_tensor *               track_cells    = nullptr; // i32 [tracked positions], in the store
+    ggml_tensor *               track_rows     = nullptr; // i32, the same as rows of the pass
     std::vector<SequenceInputs> sequences;
 };
 
@@ -91,6 +96,19 @@ struct ProductNode {
     const ggml_tensor * ready  = nullptr; // x is read once this was computed
 };
 
+// Positions that a layer chose to compute; those that are chosen beforehand not among them.
+struct RefreshNode {
+    int32_t       layer   = 0;
+    ggml_tensor * drifted = nullptr; // i32 [n]
+};
+
+// A layer before which a pass may stop, and go on with all rows.
+struct ResetNode {
+    int32_t       layer = 0;
+    ggml_tensor * drift = nullptr; // [1], of the layer before
+    ggml_tensor * ready = nullptr; // its inputs are stored
+};
+
 // A node that shares memory with others of its layer, so it must be computed on the layer's device.
 struct PinnedNode {
     int32_t       layer;
@@ -108,7 +126,7 @@ class Graph {
 public:
     // flash: per layer, whether the fused attention is to be used.
     Graph(const LoadedModel & model, const GraphRecipe & recipe, const GraphKey & key, const KvStore & store,
-          const std::vector<bool> & flash);
+          const RowStore & row_store, const std::vector<bool> & flash);
 
     static size_t node_limit(const HParams & hp, const GraphKey & key);
 
@@ -118,9 +136,12 @@ public:
     const std::vector<TapNode> &     taps() const { return taps_; }
     const std::vector<EditNode> &    edits() const { return edits_; }
     const std::vector<ProductNode> & products() const { return products_; }
+    const std::vector<RefreshNode> & refreshes() const { return refreshes_; }
+    const std::vector<ResetNode> &   resets() const { return resets_; }
     const std::vector<PinnedNode> &  pinned() const { return pinned_; }
     ggml_cgraph *                    cgraph() const { return graph_; }
     int64_t                          n_query_rows(int32_t il) const;
+    int64_t                          n_layer_rows() const { return n_layer_rows_; } // of all layers
     int64_t                          n_head_rows() const { return n_head_rows_; }
 
     // Building blocks. x is the residual stream or something made of it, [E, n].
@@ -141,6 +162,7 @@ public:
     ggml_tensor * swiglu(const Linear & gate, const Linear & up, ggml_tensor * x); // silu(gate·x) · (up·x)
     ggml_tensor * heads(int32_t il, ggml_tensor * x);                              // [n·D, T] -> [D, n, T]
     ggml_tensor * rope(int32_t il, ggml_tensor * x); // at the positions of the rows being built
+    ggml_tensor * scale_queries(ggml_tensor * q);    // by position, where the model does; q [D, H, n]
 
     // The chosen experts' outputs, weighted. h [E, n] -> [E, n]; router: what they are chosen by, if not the same.
     ggml_tensor * experts(const ExpertWeights & w, ggml_tensor * h, ggml_tensor * router = nullptr);
@@ -159,6 +181,7 @@ private:
     // The rows being built: all of a pass, those asked for in the last layer, or a piece of them.
     struct Rows {
         ggml_tensor * positions = nullptr; // i32 [n]
+        ggml_tensor * scales    = nullptr; // [1, n]
         ggml_tensor * cells     = nullptr; // i64 [n]
         bool          needed    = false;   // those asked for
         int64_t       first     = 0;       // of a piece
@@ -170,6 +193,12 @@ private:
     struct Span {
         int64_t first = 0;
         int64_t n     = 0;
+    };
+
+    // The rows that a layer computes of those it has.
+    struct PartialRows {
+        ggml_tensor * positions = nullptr; // i32 [n], also their columns; null: none
+        ggml_tensor * x         = nullptr; // [E, n]
     };
 
     // What was packed last, for several products with the same rows.
@@ -215,6 +244,22 @@ private:
     ggml_tensor * joined(const std::vector<ggml_tensor *> & parts);
     bool          use_kernels(int32_t il, const ggml_tensor * k, const ggml_tensor * v) const;
 
+    // partial.cpp
+    bool          is_partial(int32_t il) const;
+    bool          is_compared(int32_t il) const;
+    ggml_tensor * cosine(ggml_tensor * dot, ggml_tensor * a, ggml_tensor * b); // of sums over the same elements
+    ggml_tensor * position_span(const Span & span);
+    ggml_tensor * new_values(ggml_tensor * x, const Span & span, const KeysOf & make);
+    ggml_tensor * drifted(int32_t il, ggml_tensor * v);
+    void          partial_keys(int32_t il, ggml_tensor * x, const KeysOf & make);
+    ggml_tensor * partial_rows(int32_t il, ggml_tensor * x, const RestOf & make);
+    void          keep_added(int32_t il, ggml_tensor * before, ggml_tensor * after);
+    ggml_tensor * stored_input();
+    void          keep_input(int32_t il, ggml_tensor * x);
+    ggml_tensor * tracked_pattern(int32_t il, ggml_tensor * queries);
+    void          track_before(int32_t il);
+    void          track_now(int32_t il, ggml_tensor * q);
+
     // edits.cpp
     ggml_tensor * edited_pattern(int32_t il, size_t sequence, ggml_tensor * scores, float scale);
     ggml_tensor * edit_mask(int32_t il, size_t sequence);
@@ -240,6 +285,7 @@ private:
     GraphRecipe               recipe_;
     GraphKey                  key_;
     const KvStore &           store_;
+    const RowStore &          row_store_;
     const std::vector<bool> & flash_;
     ggml_context_ptr          ctx_;
     ggml_cgraph *             graph_ = nullptr;
@@ -249,13 +295,19 @@ private:
     std::vector<EditNode>     edits_;
     std::vector<ProductNode>  products_;
     std::vector<PinnedNode>   pinned_;
-    PinnedNode own_rows_{-1, nullptr}; // rows that pieces are written into, and the layer they were made for
-    Rows       rows_;                  // being built
-    KeysValues keys_;                  // of the layer being built
-    bool       showing_      = false;  // rows that no result needs
-    bool       flash_on_cpu_ = false;  // in some layer
-    int64_t    n_head_rows_  = 0;
-    Packed     packed_;
+    std::vector<RefreshNode>  refreshes_;
+    std::vector<ResetNode>    resets_;
+    PinnedNode    own_rows_{-1, nullptr}; // rows that pieces are written into, and the layer they were made for
+    Rows          rows_;                  // being built
+    KeysValues    keys_;                  // of the layer being built
+    bool          showing_      = false;  // rows that no result needs
+    bool          flash_on_cpu_ = false;  // in some layer
+    int64_t       n_head_rows_  = 0;
+    int64_t       n_layer_rows_ = 0;
+    ggml_tensor * tracked_      = nullptr; // how tracked positions attended before, of the layer being built
+    ggml_tensor * drift_        = nullptr; // of the layer built last
+    PartialRows   partial_;                // of the layer being built
+    Packed        packed_;
     std::map<std::pair<ggml_tensor *, ggml_tensor *>, ggml_tensor *> normed_; // by rows and weight
 };
 

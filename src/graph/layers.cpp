@@ -86,6 +86,13 @@ ggml_tensor * Graph::heads(int32_t il, ggml_tensor * x) {
     return ggml_reshape_3d(ctx_.get(), x, D, x->ne[0] / D, x->ne[1]);
 }
 
+ggml_tensor * Graph::scale_queries(ggml_tensor * q) {
+    if (rows_.scales == nullptr) {
+        return q;
+    }
+    return ggml_mul(ctx_.get(), q, ggml_reshape_3d(ctx_.get(), rows_.scales, 1, 1, rows_.scales->ne[1]));
+}
+
 ggml_tensor * Graph::rope(int32_t il, ggml_tensor * x) {
     const RopeParams & r = hp_.layer(il).rope;
     return ggml_rope_ext(ctx_.get(), x, rows_.positions, layer(il).rope_factors, r.n_dims,

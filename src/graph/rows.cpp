@@ -14,7 +14,8 @@ bool Graph::is_watched(int32_t il) const {
 
 bool Graph::rows_restricted(int32_t il) const {
     const auto whole = [il](const SequenceKey & seq) { return seq.is_edited(il) || seq.has_tap(Tap::resid_post, il); };
-    return il == hp_.n_layer - 1 && !key_.all_rows && std::none_of(key_.sequences.begin(), key_.sequences.end(), whole);
+    return il == hp_.n_layer - 1 && !key_.all_rows && !key_.refresh &&
+           std::none_of(key_.sequences.begin(), key_.sequences.end(), whole);
 }
 
 int64_t Graph::n_query_rows(int32_t il) const { return rows_restricted(il) ? key_.n_rows() : key_.n_tokens(); }
@@ -43,7 +44,9 @@ ggml_tensor * Graph::columns(ggml_tensor * x, int dim, const Span & span) {
 int64_t Graph::piece_size(int32_t il, int64_t n) const {
     constexpr int64_t rows_per_piece = 256, n_pieces_max = 16;
     const int64_t     n_pieces = std::min((n + rows_per_piece - 1) / rows_per_piece, n_pieces_max);
-    return key_.sequences.size() > 1 || key_.products || is_watched(il) ? n : (n + n_pieces - 1) / n_pieces;
+    return key_.sequences.size() > 1 || key_.products || key_.refresh || key_.reset || is_watched(il)
+               ? n
+               : (n + n_pieces - 1) / n_pieces;
 }
 
 // The rows attention computes for n: ggml's flash attention on a CPU works in tiles of 64 queries and is several times slower
@@ -68,9 +71,17 @@ void Graph::enter(const Rows & rows, int64_t first, int64_t n) {
     if (rows.cells != nullptr) {
         rows_.cells = ggml_view_1d(ctx_.get(), rows.cells, n, at(rows.cells));
     }
+    if (rows.scales != nullptr) {
+        rows_.scales = ggml_view_2d(ctx_.get(), rows.scales, 1, n, rows.scales->nb[1], at(rows.scales));
+    }
 }
 
 void Graph::keys_values(int32_t il, ggml_tensor * x, const KeysOf & make) {
+    if (is_partial(il)) {
+        partial_keys(il, x, make);
+        return;
+    }
+    track_before(il);
     const int64_t n_all = x->ne[1];
     const int64_t piece =
         key_.all_stored() ? piece_size(il, n_all) : n_all; // keys that are not stored must stay together
@@ -103,20 +114,26 @@ void Graph::store_keys(int32_t il, const KeysValues & kv) {
 
 ggml_tensor * Graph::rows_needed(int32_t il, ggml_tensor * x, const RestOf & make) {
     show_dropped_rows(il, x, make);
+    if (is_partial(il)) {
+        return partial_rows(il, x, make);
+    }
     if (n_query_rows(il) == 0) {
         return nullptr;
     }
-    Rows wanted = {.positions = inputs_.positions};
+    n_layer_rows_ += n_query_rows(il);
+    Rows wanted = {.positions = inputs_.positions, .scales = inputs_.scales};
     if (rows_restricted(il)) {
         x      = ggml_get_rows(ctx_.get(), x, inputs_.rows); // [E, rows]
-        wanted = {.positions = inputs_.positions_rows, .needed = true};
+        wanted = {.positions = inputs_.positions_rows, .scales = inputs_.scales_rows, .needed = true};
     }
     const int64_t n_all = x->ne[1];
     const int64_t piece = piece_size(il, n_all);
     wanted.n_all        = n_all;
     if (piece == n_all) {
         enter(wanted, 0, n_all);
-        return make(x);
+        ggml_tensor * made = make(x);
+        keep_added(il, x, made);
+        return made;
     }
     x = own_rows(il, x);
     for (int64_t first = 0; first < n_all; first += piece) {
@@ -141,13 +158,14 @@ ggml_tensor * Graph::own_rows(int32_t il, ggml_tensor * x) {
     return own_rows_.tensor;
 }
 
-// The last layer of a pass drops the rows that nobody asked for; taps are about all of them. So its queries are computed for
+// The last layer of a pass drops the rows that nobody asked for, a partial refresh those that it leaves as they were; taps are about
+// all of them. So its queries are computed for
 // all rows once more, and what follows from them is left out of the graph.
 void Graph::show_dropped_rows(int32_t il, ggml_tensor * x, const RestOf & make) {
     const bool tapped = std::any_of(key_.sequences.begin(), key_.sequences.end(),
                                     [il](const SequenceKey & seq) { return seq.is_tapped(il); });
-    if (rows_restricted(il) && tapped) {
-        enter({.positions = inputs_.positions, .n_all = x->ne[1]}, 0, x->ne[1]);
+    if ((rows_restricted(il) || is_partial(il)) && tapped) {
+        enter({.positions = inputs_.positions, .scales = inputs_.scales, .n_all = x->ne[1]}, 0, x->ne[1]);
         showing_ = true;
         make(x);
         showing_ = false;

@@ -1,10 +1,12 @@
 #include "io/gzip.h"
 
+#include "base/checked.h"
 #include "buoy/message.h"
 #include "io/mapped-file.h"
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -13,7 +15,10 @@ namespace buoy {
 
 namespace {
 
-constexpr size_t text_max = size_t{1} << 30;
+// Text shrinks to a third or a tenth; what unpacks to much more is made to fill the memory.
+constexpr uint64_t text_max      = uint64_t{1} << 30;
+constexpr uint64_t text_max_tiny = uint64_t{64} << 20;
+constexpr uint64_t ratio_max     = 100;
 
 struct Close {
     void operator()(gzFile_s * file) const { gzclose(file); }
@@ -22,7 +27,9 @@ struct Close {
 } // namespace
 
 std::string load_unpacked(const std::string & path) {
-    MappedFile::open(path); // says what is wrong with a directory, a pipe or a missing file
+    const uint64_t size =
+        MappedFile::open(path).size(); // also says what is wrong with a directory, a pipe or a missing file
+    const uint64_t most = std::min(text_max, std::max(text_max_tiny, checked_mul(size, ratio_max).value_or(text_max)));
     const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rb"));
     if (!file) {
         fail(printable(path), ": cannot open");
@@ -32,8 +39,8 @@ std::string load_unpacked(const std::string & path) {
     int                     n = 0;
     while ((n = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
         text.append(buffer.data(), static_cast<size_t>(n));
-        if (text.size() > text_max) {
-            fail(printable(path), ": the text is longer than ", text_max, " bytes");
+        if (text.size() > most) {
+            fail(printable(path), ": its ", size, " bytes unpack to more than ", most);
         }
     }
     int          code   = Z_OK;

@@ -16,7 +16,7 @@ namespace buoy {
 
 namespace {
 
-constexpr uint64_t text_max   = 256ull << 20;
+constexpr uint64_t text_max   = 16ull << 20;
 constexpr size_t   chunk_size = 1 << 20;
 
 struct InflateEnd {
@@ -47,7 +47,7 @@ public:
             if (inflateInit2(stream_.get(), -MAX_WBITS) != Z_OK) {
                 fail_runtime(where(), ": zlib could not be initialised");
             }
-            input_.resize(chunk_size);
+            input_.resize(static_cast<size_t>(std::min<uint64_t>(member.size_packed, chunk_size)));
         }
     }
 
@@ -187,9 +187,12 @@ NpyHeader NpzReader::header(const NpzMember & member) const {
     return read_sized_header(stream);
 }
 
-std::vector<float> NpzReader::read_floats(const NpzMember & member, NpyHeader & header) const {
+std::vector<float> NpzReader::read_floats(const NpzMember & member, NpyHeader & header, const Accept & accept) const {
     MemberStream stream(file_, member);
-    header               = read_sized_header(stream);
+    header = read_sized_header(stream);
+    if (accept) {
+        accept(header);
+    }
     const uint64_t     n = header.n_elements();
     std::vector<float> data;
     switch (header.type) {
@@ -203,9 +206,12 @@ std::vector<float> NpzReader::read_floats(const NpzMember & member, NpyHeader & 
     return data;
 }
 
-std::vector<int64_t> NpzReader::read_ints(const NpzMember & member, NpyHeader & header) const {
+std::vector<int64_t> NpzReader::read_ints(const NpzMember & member, NpyHeader & header, const Accept & accept) const {
     MemberStream stream(file_, member);
-    header                 = read_sized_header(stream);
+    header = read_sized_header(stream);
+    if (accept) {
+        accept(header);
+    }
     const uint64_t       n = header.n_elements();
     std::vector<int64_t> data;
     if (header.type == NpyType::i4) {

@@ -4,6 +4,7 @@
 #include "io/npy.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,11 +35,14 @@ public:
     const NpzMember * find(const std::string & name) const;
     const NpzMember & get(const std::string & name) const; // an Error if there is none
 
-    NpyHeader            header(const NpzMember & member) const;
-    std::vector<float>   read_floats(const NpzMember & member, NpyHeader & header) const; // of any type but text
-    std::vector<int64_t> read_ints(const NpzMember & member, NpyHeader & header) const;   // of int32 and int64
+    // May an array of this shape be there? Asked before memory is taken for it; throws what is wrong otherwise.
+    using Accept = std::function<void(const NpyHeader & header)>;
 
-    // A member as it is, at most 256 MiB. What numpy saved again as an array of bytes is taken out of it.
+    NpyHeader            header(const NpzMember & member) const;
+    std::vector<float>   read_floats(const NpzMember & member, NpyHeader & header, const Accept & accept = {}) const;
+    std::vector<int64_t> read_ints(const NpzMember & member, NpyHeader & header, const Accept & accept = {}) const;
+
+    // A member as it is, at most 16 MiB. What numpy saved again as an array of bytes is taken out of it.
     std::string read_text(const NpzMember & member) const;
 
 private:
@@ -49,7 +53,8 @@ private:
     std::map<std::string, size_t> index_;
 };
 
-// The directory of a zip archive: every member is stored or deflated, lies inside the file, overlaps none, and has its own name.
+// The directory of a zip archive: every member is stored or deflated, lies inside the file, overlaps none, and has its own name. All of
+// them together unpack to no more than memory is there for: 256 MiB, or 64 times the file where that is more.
 std::vector<NpzMember> read_zip_directory(const MappedFile & file);
 
 } // namespace buoy

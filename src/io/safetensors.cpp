@@ -1,6 +1,7 @@
 #include "io/safetensors.h"
 
 #include "base/checked.h"
+#include "base/file-name.h"
 #include "buoy/message.h"
 #include "io/json-file.h"
 #include "io/mapped-file.h"
@@ -155,7 +156,7 @@ std::vector<SafetensorsTensor> parse_header(const MappedFile & file, const std::
     if (text.empty() || text[0] != '{') {
         fail(path, ": not a safetensors file: the header does not begin with '{'");
     }
-    const Json header = parse_json(text, path, JsonKeys::unique);
+    const Json header = parse_json(text, path, {.keys = JsonKeys::unique});
     if (header.size() > TENSORS_MAX) {
         fail(path, ": ", header.size(), " tensors, expected at most ", TENSORS_MAX);
     }
@@ -176,10 +177,7 @@ std::vector<SafetensorsTensor> parse_header(const MappedFile & file, const std::
 
 // A shard is a plain file name beside the index, nothing else.
 void check_shard_name(const std::string & shard, const std::string & index_path) {
-    const bool plain = !shard.empty() && shard.find('/') == std::string::npos &&
-                       shard.find('\\') == std::string::npos && shard.find('\0') == std::string::npos && shard != "." &&
-                       shard != "..";
-    if (!plain) {
+    if (!is_file_name(shard)) {
         fail(index_path, ": shard ", in_quotes(shard), " is not a plain file name");
     }
 }

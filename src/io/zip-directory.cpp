@@ -11,7 +11,9 @@ namespace buoy {
 
 namespace {
 
-constexpr uint64_t directory_max = 256ull << 20; // a million members
+constexpr uint64_t directory_max  = 64ull << 20; // half a million members
+constexpr uint64_t unpacked_max   = 256ull << 20;
+constexpr uint64_t unpacked_ratio = 64; // attention shrinks to a half, where much of it is zero to a tenth
 
 // Little-endian numbers of a record that was read whole.
 class Fields {
@@ -202,6 +204,19 @@ NpzMember read_entry(const MappedFile & file, const std::string & bytes, size_t 
     return member;
 }
 
+// A small archive that fills the memory is not a recording.
+void check_unpacked_size(const MappedFile & file, const std::vector<NpzMember> & members) {
+    const uint64_t most = std::max(unpacked_max, checked_mul(file.size(), unpacked_ratio).value_or(UINT64_MAX));
+    std::optional<uint64_t> total = 0;
+    for (const NpzMember & member : members) {
+        total = total ? checked_add(*total, member.size) : total;
+    }
+    if (!total || *total > most) {
+        fail(printable(file.path()), ": its ", file.size(), " bytes claim to unpack to ",
+             total ? std::to_string(*total) : "more than 2^64", ", expected at most ", most);
+    }
+}
+
 } // namespace
 
 std::vector<NpzMember> read_zip_directory(const MappedFile & file) {
@@ -235,6 +250,7 @@ std::vector<NpzMember> read_zip_directory(const MappedFile & file) {
             broken_member(file, member.name, "overlaps what follows it or lies outside the file");
         }
     }
+    check_unpacked_size(file, members);
     return members;
 }
 

@@ -94,8 +94,15 @@ enum class KernelSet { none, avx2, avxvnni, vnni, amx, neon };
 
 const char * kernel_set_name(KernelSet set); // as their makers call them
 
+// Multiplies in registers, so many multiply-adds in each of n rounds. What it returns means nothing.
+struct PeakLoop {
+    int64_t multiply_adds;
+    float (*run)(int64_t n);
+};
+
 struct KernelTable {
     KernelSet set;
+    PeakLoop  peak_floats, peak_bytes;
 
     // n rows (0 … 4) of n_blocks·32 floats
     void (*pack)(const float * const * rows, int64_t n, int64_t n_blocks, PackedBlock * to);

@@ -3,6 +3,7 @@
 #include "buoy/message.h"
 #include "io/gguf-file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -145,18 +146,18 @@ int32_t read_n_vocab(const GgufFile & file) {
 }
 
 // -1 where the file names none, which some writers spell out.
-int32_t read_mask_id(const GgufFile & file) {
-    const int64_t mask = file.get_int(key_mask_id).value_or(-1);
-    if (mask == -1 || mask == std::numeric_limits<uint32_t>::max()) {
+int32_t read_token_id(const GgufFile & file, const char * key) {
+    const int64_t id = file.get_int(key).value_or(-1);
+    if (id == -1 || id == std::numeric_limits<uint32_t>::max()) {
         return -1;
     }
     const GgufTensor * embd   = file.find_tensor(name_embd);
     const int64_t      n_rows = embd != nullptr ? embd->ne[1] : std::numeric_limits<int32_t>::max();
     const auto         n_ids  = file.array_size(key_tokens).value_or(static_cast<uint64_t>(n_rows));
-    if (mask < 0 || static_cast<uint64_t>(mask) >= n_ids) {
-        fail_key(file, key_mask_id, "expected less than the vocabulary's ", n_ids, ", found ", mask);
+    if (id < 0 || static_cast<uint64_t>(id) >= n_ids) {
+        fail_key(file, key, "expected less than the vocabulary's ", n_ids, ", found ", id);
     }
-    return static_cast<int32_t>(mask);
+    return static_cast<int32_t>(id);
 }
 
 } // namespace
@@ -208,13 +209,36 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
     layer.scale = 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
     layer.rope  = read_rope(file, arch, layer.head_dim, hp.n_ctx_train, arch_traits.rope);
     hp.layers.assign(static_cast<size_t>(hp.n_layer), layer);
-    hp.n_vocab = read_n_vocab(file);
+    hp.n_vocab      = read_n_vocab(file);
+    hp.query_beta   = read_float(file, key + "attention.temperature_scale", 0.0, 0.0, 1e6);
+    hp.query_length = file.has(key + "attention.temperature_length")
+                          ? read_dim(file, key + "attention.temperature_length")
+                          : layer.rope.n_ctx_orig;
     return hp;
 }
 
-Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTraits & arch_traits) {
+namespace {
+
+// Autoregressive or not, as asked; a model that can't is an Error.
+void set_mode(Traits & traits, const GgufFile & file, const std::string & arch, const ModelParams & params) {
+    const bool causal = params.force_causal || params.mode == ModelMode::ar;
+    if (params.mode && !params.force_causal && !traits.two_modes &&
+        traits.is_diffusion() != (params.mode == ModelMode::diffusion)) {
+        fail(printable(file.paths()[0]), ": ", arch,
+             traits.is_diffusion() ? " is a diffusion" : " is an autoregressive", " model and has no other mode");
+    }
+    if (causal) {
+        traits.attention = AttentionKind::causal;
+        traits.shift     = true;
+    }
+}
+
+} // namespace
+
+Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTraits & arch_traits,
+                   const ModelParams & params) {
     Traits traits;
-    traits.mask_id = read_mask_id(file);
+    traits.mask_id = read_token_id(file, key_mask_id);
 
     // a model that was made autoregressive is one for diffusion if its file says anything about that and has a mask
     const bool has_diffusion_keys = file.has("diffusion.block_length") || file.has("diffusion.shift_logits");
@@ -230,6 +254,10 @@ Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTr
                               : traits.block_length > 0 ? AttentionKind::block_causal
                                                         : AttentionKind::full;
     traits.even_steps       = arch_traits.even_steps;
+    traits.exact_blocks     = arch_traits.exact_blocks;
+    traits.two_modes        = arch_traits.two_modes;
+    traits.delete_id        = read_token_id(file, "diffusion.delete_token_id");
+    traits.split_id         = read_token_id(file, "diffusion.split_token_id");
     traits.sub_block_length = arch_traits.sub_block_length;
     if (file.has("diffusion.sub_block_length")) {
         traits.sub_block_length = static_cast<int32_t>(file.require_int("diffusion.sub_block_length", 0, dim_max));
@@ -241,13 +269,33 @@ Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTr
         const int64_t pad = file.get_int("tokenizer.ggml.padding_token_id").value_or(-1);
         traits.closing_id = pad >= 0 && pad < read_n_vocab(file) ? static_cast<int32_t>(pad) : -1;
     }
-    if (traits.attention != AttentionKind::causal && traits.mask_id < 0) {
+    if (traits.attention != AttentionKind::causal && traits.mask_id < 0 && !params.force_causal) {
         fail_key(file, key_mask_id, "missing, expected the token that a diffusion model denoises");
     }
     traits.shift = traits.attention == AttentionKind::causal ||
                    file.get_bool("diffusion.shift_logits")
                        .value_or(arch_traits.shift && arch_traits.attention != AttentionKind::causal);
+    set_mode(traits, file, arch, params);
     return traits;
+}
+
+void check_causal(const GgufFile & file, const std::string & arch, const Traits & traits, const ModelParams & params) {
+    if (traits.attention != AttentionKind::causal || params.force_causal || params.mode == ModelMode::ar ||
+        file.has(arch + ".attention.causal")) {
+        return;
+    }
+    const auto keys = file.keys();
+    const auto found =
+        std::find_if(keys.begin(), keys.end(), [](const std::string & key) { return key.rfind("diffusion.", 0) == 0; });
+    const bool idle = arch.rfind("gemma", 0) == 0; // Gemma's tokenizer has a mask token that the models never use
+    if (found == keys.end() && (traits.mask_id < 0 || idle)) {
+        return;
+    }
+    fail(
+        printable(file.paths()[0]), ": has ", found != keys.end() ? concat("key ", in_quotes(*found)) : "a mask token",
+        ", so it may be a diffusion model, but ", in_quotes(arch),
+        " is run autoregressively and no key says otherwise; if it is autoregressive, insist with `force_causal`, else "
+        "convert it from its checkpoint");
 }
 
 } // namespace buoy

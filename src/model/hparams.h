@@ -61,6 +61,8 @@ struct HParams {
     float                    norm_eps      = 0.0f;
     float                    embed_scale   = 1.0f; // of the embedding
     float                    logit_softcap = 0.0f; // > 0: logits become cap · tanh(logit / cap)
+    float                    query_beta    = 0.0f; // queries are scaled by 1 + beta · ln(1 + ⌊position / length⌋)
+    int32_t                  query_length  = 1;
     ExpertParams             experts;
     std::vector<LayerParams> layers; // [L]
 
@@ -75,6 +77,8 @@ struct ArchTraits {
     bool          shift            = true; // row i predicts token i + 1
     int32_t       block_length     = 0;    // of block-causal attention
     int32_t       sub_block_length = 0;
+    bool          exact_blocks     = false; // as Stable-DiffCoder is decoded
+    bool          two_modes        = false; // the same weights are autoregressive as well
     bool          even_steps       = false; // as RND1 is decoded; then an answer also closes with the padding token
     bool          layer_norm       = false; // norms subtract the mean (LayerNorm, not RMSNorm)
     bool          experts          = false; // FFNs are mixtures of experts
@@ -86,10 +90,17 @@ struct ArchTraits {
     int32_t usual_shared        = 0; // experts that every token goes through
     float   usual_expert_scale  = 1.0f;
     float   usual_rotated_share = 1.0f; // of a head
+    float   usual_query_beta    = 0.0f;
 };
 
 // Reads and checks the keys every decoder shares; throws Error naming file and key.
 HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchTraits & traits);
-Traits  read_traits(const GgufFile & file, const std::string & arch, const ArchTraits & traits);
+// params: which mode was asked for.
+Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTraits & traits,
+                   const ModelParams & params = {});
+
+// Run as an autoregressive model, a diffusion model writes nonsense. So a file that may be one, and would run like that because no key
+// says what it is, is an Error, unless somebody insists.
+void check_causal(const GgufFile & file, const std::string & arch, const Traits & traits, const ModelParams & params);
 
 } // namespace buoy

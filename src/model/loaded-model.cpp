@@ -42,7 +42,8 @@ LoadedModel::LoadedModel(const GgufFile & file, const ModelRecipe & recipe, cons
     info_.n_embd      = hp.n_embd;
     info_.n_layer     = hp.n_layer;
     info_.n_ctx_train = hp.n_ctx_train;
-    info_.traits      = read_traits(file, recipe.name, recipe.traits);
+    info_.traits      = read_traits(file, recipe.name, recipe.traits, params);
+    check_causal(file, recipe.name, info_.traits, params);
     for (const LayerParams & layer : hp.layers) {
         info_.n_head    = std::max(info_.n_head, layer.n_head);
         info_.n_head_kv = std::max(info_.n_head_kv, layer.n_head_kv);

@@ -27,6 +27,9 @@ void add_step(const RecordChoice & choice, const RecordedShape & shape, int32_t 
               NpzSize & size) {
     const int64_t n_rows = count_rows(choice, step);
     size.add_array(rows_name(index).size(), NpyType::i4, {n_rows});
+    if (shape.plan.adaptive) {
+        size.add_array(computed_name(index).size(), NpyType::i4, {shape.info.n_layer, shape.plan.n_positions});
+    }
     if (n_rows == 0) {
         return;
     }

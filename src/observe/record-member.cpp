@@ -46,6 +46,12 @@ std::string rows_name(int32_t step) {
     return text;
 }
 
+std::string computed_name(int32_t step) {
+    char text[40];
+    std::snprintf(text, sizeof(text), "computed/step_%04d.npy", step);
+    return text;
+}
+
 std::string tap_member_name(Tap tap, int32_t step, int32_t layer) {
     char text[80];
     std::snprintf(text, sizeof(text), "%s/step_%04d/layer_%02d.npy", tap_folder(tap), step, layer);

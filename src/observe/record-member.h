@@ -13,6 +13,7 @@ namespace buoy {
 const char * tap_folder(Tap tap); // attn, scores, q, k, v_norm, resid
 
 std::string rows_name(int32_t step);                               // rows/step_0003.npy
+std::string computed_name(int32_t step);                           // computed/step_0003.npy
 std::string tap_member_name(Tap tap, int32_t step, int32_t layer); // attn/step_0003/layer_05.npy
 
 NpyType npy_type(RecordType type);

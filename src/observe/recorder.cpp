@@ -23,7 +23,7 @@ StepPlan plan_run(const ModelInfo & info, const RecordedRun & run) {
         fail("recording: the number of tokens to generate is ", run.generate.n_predict, ", expected 0 or more");
     }
     const auto n_prompt = static_cast<int32_t>(run.prompt_tokens.size());
-    return run.single_pass ? StepPlan{{{0, n_prompt, n_prompt}}, false, n_prompt}
+    return run.single_pass ? StepPlan{{{0, n_prompt, n_prompt}}, false, false, n_prompt, n_prompt}
                            : plan_steps(info, run.prompt_tokens, run.generate);
 }
 
@@ -31,7 +31,7 @@ StepPlan plan_run(const ModelInfo & info, const RecordedRun & run) {
 std::vector<int32_t> initial_sequence(const ModelInfo & info, const RecordedRun & run, const StepPlan & plan) {
     std::vector<int32_t> tokens = run.prompt_tokens;
     if (info.traits.is_diffusion()) {
-        tokens.resize(static_cast<size_t>(plan.n_positions), info.traits.mask_id);
+        tokens.resize(static_cast<size_t>(plan.n_initial), info.traits.mask_id);
     }
     return tokens;
 }
@@ -45,6 +45,26 @@ std::vector<std::vector<int32_t>> region_positions(const std::vector<Region> & r
                 positions.push_back(position);
             }
         }
+    }
+    return out;
+}
+
+// [L, T], 1 where a layer computed a position's row.
+std::vector<int32_t> computed_rows(const StepReport & report, int32_t n_layer, size_t n_positions) {
+    std::vector<int32_t> out;
+    for (int32_t il = 0; il < n_layer; il++) {
+        const bool is_reset = report.reset_layer && *report.reset_layer >= 0 && il >= *report.reset_layer;
+        const auto chosen =
+            report.refreshed ? report.refreshed->find(il) : std::map<int32_t, std::vector<int32_t>>::const_iterator();
+        const bool           part  = report.refreshed && chosen != report.refreshed->end();
+        const bool           whole = is_reset || (report.computed.empty() && !part);
+        std::vector<int32_t> row(n_positions, whole ? 1 : 0);
+        if (!whole) {
+            for (const int32_t position : part ? chosen->second : report.computed) {
+                row[static_cast<size_t>(position)] = 1;
+            }
+        }
+        out.insert(out.end(), row.begin(), row.end());
     }
     return out;
 }
@@ -140,7 +160,8 @@ void Recorder::Impl::prepare(int32_t step, ForwardRequest & request) {
     if (!passed_) {
         return;
     }
-    const std::vector<int32_t> positions = positions_of(request);
+    std::vector<int32_t> positions = positions_of(request);
+    positions.resize(positions.size() - static_cast<size_t>(request.n_shadow));
     for (size_t i = 0; i < positions.size(); i++) {
         if (choice_.rows.empty() || std::binary_search(choice_.rows.begin(), choice_.rows.end(), positions[i])) {
             rows_.push_back(positions[i]);
@@ -150,7 +171,7 @@ void Recorder::Impl::prepare(int32_t step, ForwardRequest & request) {
     if (rows_.empty()) {
         return;
     }
-    if (rows_.size() == positions.size()) {
+    if (rows_.size() == request.tokens.size()) {
         row_indices_.clear();
     }
     Observer & observer = request.observers.emplace_back();
@@ -177,6 +198,11 @@ void Recorder::Impl::end_step(const StepReport & report, const std::vector<int32
     queue_->check();
     if (in_step_ && passed_) {
         push(rows_name(step_), array_member({static_cast<int64_t>(rows_.size())}, rows_));
+        if (plan_.adaptive) {
+            const auto T = static_cast<int64_t>(tokens.size());
+            push(computed_name(step_),
+                 array_member({info_.n_layer, T}, computed_rows(report, info_.n_layer, tokens.size())));
+        }
         steps_.push_back(step_);
     }
     queue_->keep();

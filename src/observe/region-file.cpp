@@ -11,6 +11,8 @@ namespace buoy {
 
 namespace {
 
+constexpr size_t n_regions_max = 1024; // what recordings can have
+
 int32_t index_of(const nlohmann::json & value, const std::string & where) {
     if (!value.is_number_integer() || value < 0 || value > std::numeric_limits<int32_t>::max()) {
         fail(where, ": ", in_quotes(value.dump()), " is not a position");
@@ -93,13 +95,16 @@ RegionSpec parse_region(const nlohmann::json & json, const std::string & file, s
 
 std::vector<RegionSpec> load_regions(const std::string & path) {
     const std::string    file = printable(path);
-    const nlohmann::json json = parse_json(load_text(path), file, JsonKeys::unique);
+    const nlohmann::json json = parse_json(load_text(path), file, {.keys = JsonKeys::unique});
     if (!json.is_object() || !json.contains("regions") || !json["regions"].is_array()) {
         fail(file, ": expected {\"regions\": [...]}");
     }
     std::vector<RegionSpec> specs;
     std::set<std::string>   names;
     for (const nlohmann::json & region : json["regions"]) {
+        if (specs.size() == n_regions_max) {
+            fail(file, ": more than ", n_regions_max, " regions");
+        }
         specs.push_back(parse_region(region, file, specs.size()));
         if (!names.insert(specs.back().name).second) {
             fail(file, ": region ", in_quotes(specs.back().name), " appears twice");

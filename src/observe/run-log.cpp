@@ -6,9 +6,34 @@
 namespace buoy {
 
 RunLog::RunLog(std::vector<int32_t> initial, int32_t mask_id)
-    : initial_(std::move(initial)), current_(initial_), mask_id_(mask_id) {}
+    : initial_(std::move(initial)), current_(initial_), mask_id_(mask_id) {
+    for (const int32_t id : initial_) {
+        unmask_step_.push_back(mask_id_ >= 0 && id == mask_id_ ? -2 : -1);
+    }
+}
+
+// What a canvas that grew pushed to the right takes its step along.
+void RunLog::note_unmasked(const StepReport & report, const std::vector<int32_t> & tokens) {
+    const auto step = static_cast<int32_t>(changes_.size());
+    const auto set  = [&](size_t at, int32_t id) {
+        int32_t & written = unmask_step_[at];
+        written           = mask_id_ >= 0 && id == mask_id_ ? -2 : written == -2 ? step : written;
+    };
+    if (report.growth && report.growth->at >= 0) {
+        for (const auto & [position, id] : report.committed) {
+            set(static_cast<size_t>(position), id);
+        }
+        unmask_step_.insert(unmask_step_.begin() + report.growth->at,
+                            static_cast<size_t>(report.growth->n_inserted) - 1, -2);
+    }
+    unmask_step_.resize(tokens.size(), -2);
+    for (size_t i = 0; i < tokens.size(); i++) {
+        set(i, tokens[i]);
+    }
+}
 
 void RunLog::add(const StepReport & report, const std::vector<int32_t> & tokens) {
+    note_unmasked(report, tokens);
     std::vector<std::pair<int32_t, int32_t>> changes;
     for (size_t i = 0; i < tokens.size(); i++) {
         if (i >= current_.size() || tokens[i] != current_[i]) {
@@ -30,22 +55,6 @@ std::vector<int32_t> RunLog::tokens() const {
             row[static_cast<size_t>(position)] = id;
         }
         out.insert(out.end(), row.begin(), row.end());
-    }
-    return out;
-}
-
-std::vector<int32_t> RunLog::unmask_step() const {
-    std::vector<int32_t> out(current_.size(), -2);
-    for (size_t i = 0; i < initial_.size(); i++) {
-        if (mask_id_ < 0 || initial_[i] != mask_id_) {
-            out[i] = -1;
-        }
-    }
-    for (size_t step = 0; step < changes_.size(); step++) {
-        for (const auto & [position, id] : changes_[step]) {
-            int32_t & written = out[static_cast<size_t>(position)];
-            written           = written == -2 ? static_cast<int32_t>(step) : written;
-        }
     }
     return out;
 }

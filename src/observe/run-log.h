@@ -20,13 +20,16 @@ public:
 
     const std::vector<int32_t> & sequence() const { return current_; }
 
-    std::vector<int32_t> tokens() const;      // [S+1, T], -1 where a position was not yet there
-    std::vector<int32_t> unmask_step() const; // [T], -1 for what was given, -2 for what was never written
-    std::vector<float>   confidence() const;  // [S, T], NaN where a position was not scored
+    std::vector<int32_t>         tokens() const; // [S+1, T], -1 where a position was not yet there
+    const std::vector<int32_t> & unmask_step() const { return unmask_step_; } // [T], -1: given, -2: masked
+    std::vector<float>           confidence() const; // [S, T], NaN where a position was not scored
 
 private:
+    void note_unmasked(const StepReport & report, const std::vector<int32_t> & tokens);
+
     std::vector<int32_t>                                  initial_;
     std::vector<int32_t>                                  current_;
+    std::vector<int32_t>                                  unmask_step_;
     int32_t                                               mask_id_;
     std::vector<std::vector<std::pair<int32_t, int32_t>>> changes_;    // position, id
     std::vector<std::vector<std::pair<int32_t, float>>>   confidence_; // position, probability

@@ -2,17 +2,29 @@
 
 #include "base/base64.h"
 #include "buoy/error.h"
+#include "buoy/message.h"
+#include "buoy/printable.h"
 #include "buoy/version.h"
 #include "figure/color.h"
 #include "figure/svg.h"
-
-#include <map>
 
 namespace buoy::report {
 
 namespace {
 
 using analysis::Json;
+
+// Names, tokens and settings of a recording may hold anything; what the page shows of them is printable.
+Json shown(const Json & json) {
+    if (json.is_string()) {
+        return printable_lines(json.get_ref<const std::string &>());
+    }
+    Json out = json;
+    for (Json & part : out) {
+        part = part.is_structured() || part.is_string() ? shown(part) : part;
+    }
+    return out;
+}
 
 // JSON inside a script element: nothing in it can end the element or begin a comment.
 std::string script_json(const Json & json) {
@@ -65,7 +77,10 @@ std::string figures_html(const std::vector<MetricFigure> & figures) {
                                         missing + "</ul></div>\n");
 }
 
-// Replaces {{name}} in the template; what is put in is not looked at again.
+} // namespace
+
+std::string script_hash(const PageParts & parts) { return base64(from_hex(parts.js_sha256)); }
+
 std::string fill(const std::string & html, const std::map<std::string, std::string> & parts) {
     std::string out;
     size_t      at = 0;
@@ -78,20 +93,18 @@ std::string fill(const std::string & html, const std::map<std::string, std::stri
     return out.append(html, at, std::string::npos);
 }
 
-} // namespace
-
 std::string make_page(const std::string & title, const std::vector<Payload> & payloads,
                       const std::vector<MetricFigure> & figures) {
     Json        data = {{"version", version()}, {"colors", color_table()}, {"runs", Json::array()}};
     std::string matrices;
     for (size_t i = 0; i < payloads.size(); i++) {
-        data["runs"].push_back(payloads[i].json);
+        data["runs"].push_back(shown(payloads[i].json));
         matrices += "<script type=\"text/plain\" id=\"matrices-" + std::to_string(i) + "\">" + payloads[i].matrices +
                     "</script>\n";
     }
     const PageParts & parts = page_parts();
     return fill(parts.html, {{"title", figure::xml_escape(title)},
-                             {"hash", base64(from_hex(parts.js_sha256))},
+                             {"hash", script_hash(parts)},
                              {"css", parts.css + figure::svg_dark_rules(":root[data-theme=\"dark\"]")},
                              {"figures", figures_html(figures)},
                              {"data", "<script type=\"application/json\" id=\"data\">" + script_json(data) +

@@ -1,5 +1,6 @@
 #include "text/chat-template.h"
 
+#include "base/run-apart.h"
 #include "buoy/message.h"
 #include "buoy/utf8.h"
 
@@ -8,56 +9,58 @@
 #include <jinja/runtime.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <new>
 #include <string_view>
 
 namespace buoy {
 
 namespace {
 
-// Templates in use are below 32 kB and nest less than 20 deep; the parser and the interpreter recurse once per level.
+// Templates in use are below 32 kB and nest less than 20 deep.
 constexpr size_t template_length_max = 1u << 20;
-constexpr size_t tag_length_max      = 1u << 14;
-constexpr size_t depth_max           = 100;
+constexpr size_t depth_max           = 200;
 
-bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+// A template is a program in a language that can recurse and loop, run by an engine that checks neither, nor what it allocates. No look
+// at the source tells whether it ends, so it is parsed and run in a process of its own.
+constexpr ApartLimits limits = {.cpu_seconds = 2, .memory = 512u << 20, .result_max = 64u << 20};
 
-// The deepest nesting of brackets and block tags, roughly: enough to refuse what would exhaust the stack.
-size_t nesting_depth(std::string_view source) {
-    size_t brackets = 0;
-    size_t blocks   = 0;
-    size_t deepest  = 0;
-    for (size_t i = 0; i < source.size(); i++) {
-        const char c = source[i];
-        if (c == '(' || c == '[' || c == '{') {
-            brackets++;
-        } else if ((c == ')' || c == ']' || c == '}') && brackets > 0) {
-            brackets--;
-        }
-        if (starts_with(source.substr(i), "{%")) {
-            const size_t     word = source.find_first_not_of("-+ \t\r\n", i + 2);
-            std::string_view tag  = word == std::string_view::npos ? "" : source.substr(word);
-            for (const char * opener : {"if", "for", "macro", "call", "filter"}) {
-                blocks += starts_with(tag, opener) ? 1 : 0;
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// The deepest nesting of brackets, blocks and signs, roughly: enough to name the reason where a template goes too deep.
+class NestingDepth {
+public:
+    size_t of(std::string_view source) {
+        for (size_t i = 0; i < source.size(); i++) {
+            const char c = source[i];
+            if (c == '(' || c == '[' || c == '{') {
+                n_brackets_++;
+            } else if ((c == ')' || c == ']' || c == '}') && n_brackets_ > 0) {
+                n_brackets_--;
             }
-            blocks -= starts_with(tag, "end") && blocks > 0 ? 1 : 0;
+            n_signs_ = c == '-' || c == '+' ? n_signs_ + 1 : is_space(c) ? n_signs_ : 0;
+            if (source.substr(i, 2) == "{%") {
+                take_tag(source.substr(std::min(source.find_first_not_of("-+ \t\r\n", i + 2), source.size())));
+            }
+            deepest_ = std::max(deepest_, n_brackets_ + n_blocks_ + n_signs_);
         }
-        deepest = std::max(deepest, brackets + blocks);
+        return deepest_;
     }
-    return deepest;
-}
 
-// Unary and ternary chains recurse as well; their length is bounded by that of the tag around them.
-size_t longest_tag(std::string_view source) {
-    size_t longest = 0;
-    for (const auto & [open, close] : {std::pair("{%", "%}"), std::pair("{{", "}}")}) {
-        for (size_t first = source.find(open); first != std::string_view::npos; first = source.find(open, first + 2)) {
-            const size_t last = std::min(source.find(close, first + 2), source.size());
-            longest           = std::max(longest, last - first);
+private:
+    void take_tag(std::string_view tag) {
+        for (const char * opener : {"if", "for", "macro", "call", "filter"}) {
+            n_blocks_ += tag.starts_with(opener) ? 1 : 0;
         }
+        n_blocks_ -= tag.starts_with("end") && n_blocks_ > 0 ? 1 : 0;
     }
-    return longest;
-}
+
+    size_t n_brackets_ = 0;
+    size_t n_blocks_   = 0;
+    size_t n_signs_    = 0; // that follow each other
+    size_t deepest_    = 0;
+};
 
 // The parser says "parser: what", the interpreter "\n---\nWhile executing …\nError: what", both with lines of source around it.
 std::string one_line(const std::exception & error) {
@@ -82,7 +85,6 @@ void check_role(const ChatMessage & message) {
 jinja::value make_messages(const std::vector<ChatMessage> & messages) {
     auto list = jinja::mk_val<jinja::value_array>();
     for (const ChatMessage & message : messages) {
-        check_role(message);
         auto content = jinja::mk_val<jinja::value_string>(utf8_repair(message.content));
         content->mark_input();
         auto object = jinja::mk_val<jinja::value_object>();
@@ -93,12 +95,36 @@ jinja::value make_messages(const std::vector<ChatMessage> & messages) {
     return list;
 }
 
-} // namespace
+// How the other process sends it: the number of stretches, their ends, the text.
+std::string packed(const RenderedChat & chat) {
+    std::string out;
+    const auto  put = [&](uint64_t number) { out.append(reinterpret_cast<const char *>(&number), sizeof(number)); };
+    put(chat.typed.size());
+    for (const auto & [first, last] : chat.typed) {
+        put(first);
+        put(last);
+    }
+    return out + chat.text;
+}
 
-struct ChatTemplate::Program {
-    jinja::program code;
-    std::string    source;
-};
+RenderedChat unpacked(std::string_view bytes) {
+    const auto take = [&] {
+        uint64_t number = 0;
+        std::memcpy(&number, bytes.data(), sizeof(number));
+        bytes.remove_prefix(sizeof(number));
+        return static_cast<size_t>(number);
+    };
+    RenderedChat chat;
+    chat.typed.resize(take());
+    for (auto & [first, last] : chat.typed) {
+        first = take();
+        last  = take();
+    }
+    chat.text = bytes;
+    return chat;
+}
+
+} // namespace
 
 bool RenderedChat::is_typed(size_t first, size_t last) const {
     const auto after =
@@ -108,36 +134,56 @@ bool RenderedChat::is_typed(size_t first, size_t last) const {
 }
 
 ChatTemplate::ChatTemplate(std::string origin, const std::string & source, std::string bos, std::string eos)
-    : origin_(std::move(origin)), bos_(std::move(bos)), eos_(std::move(eos)), program_(std::make_unique<Program>()) {
-    if (source.size() > template_length_max || longest_tag(source) > tag_length_max ||
-        nesting_depth(source) > depth_max) {
-        fail(origin_, ": tokenizer.chat_template is too large or too deeply nested: ", source.size(), " bytes, nested ",
-             nesting_depth(source), " deep, longest tag ", longest_tag(source), " bytes");
+    : origin_(std::move(origin)), source_(utf8_repair(source)), bos_(std::move(bos)), eos_(std::move(eos)) {
+    if (source.size() > template_length_max) {
+        fail(origin_, ": tokenizer.chat_template has ", source.size(), " bytes, expected at most ",
+             template_length_max);
     }
-    try {
-        jinja::lexer lexer;
-        const auto   tokens = lexer.tokenize(utf8_repair(source));
-        program_->code      = jinja::parse_from_tokens(tokens);
-        program_->source    = tokens.source;
-    } catch (const std::exception & error) {
-        fail(origin_, ": tokenizer.chat_template cannot be parsed: ", one_line(error));
+    if (const size_t depth = NestingDepth().of(source); depth > depth_max) {
+        fail(origin_, ": tokenizer.chat_template nests ", depth, " deep, expected at most ", depth_max);
     }
 }
 
-ChatTemplate::~ChatTemplate() = default;
-
 RenderedChat ChatTemplate::render(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
-    const jinja::value list = make_messages(messages);
-    RenderedChat       chat;
+    for (const ChatMessage & message : messages) {
+        check_role(message);
+    }
+    const ApartResult result = run_apart([&] { return packed(run(messages, add_generation_prompt)); }, limits);
+    const std::string where  = origin_ + ": tokenizer.chat_template ";
+    switch (result.end) {
+        case ApartResult::End::done: return unpacked(result.text);
+        case ApartResult::End::failed: fail(where, result.text);
+        case ApartResult::End::too_long:
+            fail(where, "takes more than ", limits.cpu_seconds, " seconds on these messages");
+        case ApartResult::End::too_large: fail(where, "needs too much memory on these messages");
+        case ApartResult::End::crashed: break;
+    }
+    fail(where, "recurses too deeply, or crashes the template engine otherwise");
+}
+
+RenderedChat ChatTemplate::run(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const {
+    std::string    source; // as the lexer changed it
+    jinja::program code;
     try {
-        jinja::context context(program_->source);
-        context.set_val("messages", list);
+        jinja::lexer lexer;
+        const auto   tokens = lexer.tokenize(source_);
+        code                = jinja::parse_from_tokens(tokens);
+        source              = tokens.source;
+    } catch (const std::bad_alloc &) {
+        throw;
+    } catch (const std::exception & error) {
+        fail("cannot be parsed: ", one_line(error));
+    }
+    RenderedChat chat;
+    try {
+        jinja::context context(source);
+        context.set_val("messages", make_messages(messages));
         context.set_val("add_generation_prompt", jinja::mk_val<jinja::value_bool>(add_generation_prompt));
         context.set_val("bos_token", jinja::mk_val<jinja::value_string>(bos_));
         context.set_val("eos_token", jinja::mk_val<jinja::value_string>(eos_));
 
         jinja::runtime runtime(context);
-        const auto     parts = jinja::runtime::gather_string_parts(runtime.execute(program_->code));
+        const auto     parts = jinja::runtime::gather_string_parts(runtime.execute(code));
         for (const jinja::string_part & part : parts->val_str.parts) {
             const size_t first = chat.text.size();
             chat.text += part.val;
@@ -145,8 +191,10 @@ RenderedChat ChatTemplate::render(const std::vector<ChatMessage> & messages, boo
                 chat.typed.emplace_back(first, chat.text.size());
             }
         }
+    } catch (const std::bad_alloc &) {
+        throw;
     } catch (const std::exception & error) {
-        fail(origin_, ": tokenizer.chat_template fails on these messages: ", one_line(error));
+        fail("fails on these messages: ", one_line(error));
     }
     return chat;
 }

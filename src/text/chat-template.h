@@ -2,7 +2,6 @@
 
 #include "buoy/vocab.h"
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,21 +15,21 @@ struct RenderedChat {
     bool is_typed(size_t first, size_t last) const; // any byte of it
 };
 
-// A model's Jinja chat template, parsed once.
+// A model's Jinja chat template. It is run in another process, so that it can't take ours down.
 class ChatTemplate {
 public:
     // `origin` names the file in messages. bos and eos are what the template's variables of those names hold.
     ChatTemplate(std::string origin, const std::string & source, std::string bos, std::string eos);
-    ~ChatTemplate();
 
     RenderedChat render(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const;
 
 private:
-    struct Program;
-    std::string              origin_;
-    std::string              bos_;
-    std::string              eos_;
-    std::unique_ptr<Program> program_;
+    RenderedChat run(const std::vector<ChatMessage> & messages, bool add_generation_prompt) const;
+
+    std::string origin_;
+    std::string source_;
+    std::string bos_;
+    std::string eos_;
 };
 
 } // namespace buoy

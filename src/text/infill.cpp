@@ -37,6 +37,19 @@ Gap find_gap(const std::string & text, size_t from) {
     return {};
 }
 
+std::vector<Infill::Part> split_gaps(const std::string & text) {
+    std::vector<Infill::Part> parts;
+    for (size_t at = 0; at <= text.size();) {
+        const Gap gap = find_gap(text, at);
+        parts.push_back({text.substr(at, std::min(gap.first, text.size()) - at), gap.count});
+        at = gap.count > 0 ? gap.last : text.size() + 1;
+    }
+    if (parts.size() == 1) {
+        fail("infill: the text has no gap; [[8]] stands for 8 tokens to fill in");
+    }
+    return parts;
+}
+
 // Tokens of text that follows other text. SentencePiece puts a space before whatever it is given, which belongs at a text's beginning
 // only.
 class Encoder {
@@ -75,32 +88,32 @@ private:
 
 } // namespace
 
-Infill::Infill(const Vocab & vocab, int32_t mask_id, const std::string & text, bool parse_special) : mask_id_(mask_id) {
+Infill::Infill(const Vocab & vocab, int32_t mask_id, const std::string & text, bool parse_special)
+    : Infill(vocab, mask_id, split_gaps(text), parse_special) {}
+
+Infill::Infill(const Vocab & vocab, int32_t mask_id, std::vector<Part> parts, bool parse_special)
+    : parts_(std::move(parts)), mask_id_(mask_id) {
     const std::vector<int32_t> opening = vocab.encode("", true, false);
     const Encoder              encoder(vocab, parse_special);
     drops_space_ = encoder.adds_space();
     if (!opening.empty() && opening[0] == vocab.bos()) {
         tokens_.push_back(opening[0]);
     }
-    for (size_t at = 0; at <= text.size();) {
-        const Gap gap = find_gap(text, at);
-        Part      part;
-        part.text       = text.substr(at, std::min(gap.first, text.size()) - at);
+    for (Part & part : parts_) {
         std::string own = part.text;
-        if (gap.count > 0 && !own.empty() && own.back() == ' ') {
+        if (part.gap_count > 0 && !own.empty() && own.back() == ' ') {
             own.pop_back(); // a word's token has the space before it, so the gap writes this one
         }
-        const std::vector<int32_t> ids = parts_.empty() ? encoder.first(own) : encoder.next(own);
+        const std::vector<int32_t> ids = &part == parts_.data() ? encoder.first(own) : encoder.next(own);
         tokens_.insert(tokens_.end(), ids.begin(), ids.end());
         part.gap_first = tokens_.size();
-        part.gap_count = gap.count;
-        tokens_.resize(tokens_.size() + gap.count, mask_id);
-        parts_.push_back(std::move(part));
-        at = gap.count > 0 ? gap.last : text.size() + 1;
+        tokens_.resize(tokens_.size() + part.gap_count, mask_id);
     }
-    if (parts_.size() == 1) {
-        fail("infill: the text has no gap; [[8]] stands for 8 tokens to fill in");
-    }
+}
+
+bool Infill::has_space_before(size_t gap) const {
+    const std::string & text = parts_[gap].text;
+    return gap == 0 && text.empty() ? drops_space_ : !text.empty() && text.back() == ' ';
 }
 
 std::vector<std::string> Infill::fills(const Vocab & vocab, const std::vector<int32_t> & sequence) const {
@@ -120,7 +133,7 @@ std::string Infill::filled(const Vocab & vocab, const std::vector<int32_t> & seq
     std::string                    text;
     for (size_t i = 0; i < gaps.size(); i++) {
         text += parts_[i].text;
-        const bool has_space = text.empty() ? drops_space_ : !parts_[i].text.empty() && parts_[i].text.back() == ' ';
+        const bool has_space = text.empty() ? drops_space_ : has_space_before(i);
         text += has_space && gaps[i].rfind(' ', 0) == 0 ? gaps[i].substr(1) : gaps[i];
     }
     return text + parts_.back().text;

@@ -2,6 +2,9 @@
 
 #include "buoy/message.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -12,8 +15,9 @@ namespace buoy {
 
 namespace {
 
-// Real vocabularies stay below 1 kB; libllama's tries recurse once per byte.
-constexpr size_t token_length_max = 16384;
+// Real vocabularies stay below 1 kB; libllama's tries recurse once per byte, and some of its tokenizers keep every end of every token.
+constexpr size_t token_length_max       = 16384;
+constexpr size_t token_length_max_other = 1024; // where it is not one of the tokenizers checked here
 
 // libllama spells a character outside of the byte alphabet out as the whole token, so such tokens grow quadratically.
 constexpr uint64_t foreign_bytes_max = 1u << 28;
@@ -24,10 +28,11 @@ constexpr int64_t token_type_byte   = 6;
 const std::string key_tokens = "tokenizer.ggml.tokens";
 const std::string key_types  = "tokenizer.ggml.token_type";
 const std::string key_merges = "tokenizer.ggml.merges";
+const std::string key_scores = "tokenizer.ggml.scores";
 
 using TokenSet = std::unordered_set<std::string_view>;
 
-std::vector<std::string> read_tokens(const GgufFile & gguf) {
+std::vector<std::string> read_tokens(const GgufFile & gguf, size_t length_max) {
     auto tokens = gguf.get_string_array(key_tokens);
     if (!tokens || tokens->empty()) {
         fail(printable(gguf.paths()[0]), ": ", key_tokens, " is ", tokens ? "empty" : "missing",
@@ -39,9 +44,10 @@ std::vector<std::string> read_tokens(const GgufFile & gguf) {
     }
     for (size_t id = 0; id < tokens->size(); id++) {
         std::string & token = (*tokens)[id];
-        if (token.size() > token_length_max) {
+        token.resize(std::min(token.find('\0'), token.size())); // libllama reads no further
+        if (token.size() > length_max) {
             fail(printable(gguf.paths()[0]), ": ", key_tokens, "[", id, "] is ", token.size(),
-                 " bytes long, expected at most ", token_length_max);
+                 " bytes long, expected at most ", length_max);
         }
         if (token.empty()) {
             token = concat("[EMPTY_", id, "]"); // the name that libllama gives it
@@ -77,6 +83,25 @@ uint64_t count_foreign_bytes(const std::string & token) {
         }
     }
     return n;
+}
+
+// NaN has no place in an order, and the tokens to merge are taken in the order of their scores.
+void check_scores(const GgufFile & gguf) {
+    const auto scores = gguf.get_float_array(key_scores);
+    for (size_t i = 0; scores && i < scores->size(); i++) {
+        if (std::isnan((*scores)[i])) {
+            fail(printable(gguf.paths()[0]), ": ", key_scores, "[", i, "] is NaN, expected a number");
+        }
+    }
+}
+
+// The tokenizers of the models that we run, whose checks are here: byte-level BPE and SentencePiece. Some pre-tokenizers make BPE one of
+// characters, where a space in the text is an assertion of libllama's.
+bool is_checked(const VocabKeys & keys) {
+    static constexpr std::array<const char *, 4> of_characters = {"gemma4", "granite-embed-multi-311m", "sarvam-moe",
+                                                                  "whitespace"};
+    return keys.model == "llama" || (keys.model == "gpt2" && std::find(of_characters.begin(), of_characters.end(),
+                                                                       keys.pre) == of_characters.end());
 }
 
 void check_types(const GgufFile & gguf, const VocabKeys & keys, const std::vector<std::string> & tokens) {
@@ -158,18 +183,21 @@ bool read_nfc(const GgufFile & gguf, const std::string & pre) {
 
 VocabKeys read_vocab_keys(const GgufFile & gguf) {
     VocabKeys keys;
-    keys.model = gguf.require_string("tokenizer.ggml.model");
-    keys.pre   = gguf.get_string("tokenizer.ggml.pre").value_or("");
+    keys.model   = gguf.require_string("tokenizer.ggml.model");
+    keys.pre     = gguf.get_string("tokenizer.ggml.pre").value_or("");
+    keys.checked = is_checked(keys);
     if (keys.model == "none" || keys.model == "no_vocab") {
         fail(printable(gguf.paths()[0]), ": tokenizer.ggml.model = ", keys.model, ", expected a file with a tokenizer");
     }
 
-    const std::vector<std::string> tokens = read_tokens(gguf);
+    const std::vector<std::string> tokens = read_tokens(gguf, keys.checked ? token_length_max : token_length_max_other);
     keys.n_tokens                         = static_cast<int32_t>(tokens.size());
     const TokenSet token_set              = index_tokens(gguf, tokens);
     check_types(gguf, keys, tokens);
     if (keys.model == "gpt2") {
         check_merges(gguf, token_set);
+    } else if (keys.model == "llama") {
+        check_scores(gguf);
     }
 
     keys.bos           = read_special_id(gguf, "bos", keys.n_tokens);

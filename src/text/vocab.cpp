@@ -1,6 +1,7 @@
 #include "buoy/vocab.h"
 #include "buoy/message.h"
 
+#include "base/run-apart.h"
 #include "buoy/error.h"
 #include "buoy/utf8.h"
 #include "io/gguf-file.h"
@@ -35,6 +36,16 @@ llama_model_kv_override override_string(const char * key, const char * value) {
 // qwen2's does ("\s*[\r\n]" and "\s*[\r\n]+" both run to the last newline of the white space), and that one has a plain loop.
 bool is_bailing(const std::string & pre) { return pre == "bailingmoe" || pre == "bailingmoe2" || pre == "llada-moe"; }
 
+// Far above what the largest vocabularies and the longest prompts take.
+constexpr ApartLimits load_limits   = {.cpu_seconds = 10, .memory = uint64_t{1} << 30, .result_max = 1u << 20};
+constexpr ApartLimits encode_limits = {.cpu_seconds = 10, .memory = uint64_t{1} << 30, .result_max = 256u << 20};
+
+const char * end_text(ApartResult::End end) {
+    return end == ApartResult::End::too_long    ? "takes too long"
+           : end == ApartResult::End::too_large ? "needs too much memory"
+                                                : "crashes";
+}
+
 LlamaModelPtr load_tokenizer(const GgufFile & gguf, const VocabKeys & keys) {
     // libllama refuses architectures that it does not know, even for the tokenizer alone; any known name will do.
     const std::array<llama_model_kv_override, 3> overrides{
@@ -50,12 +61,45 @@ LlamaModelPtr load_tokenizer(const GgufFile & gguf, const VocabKeys & keys) {
     params.devices            = no_devices;
     params.n_gpu_layers       = 0;
 
-    const LlamaScope scope;
-    LlamaModelPtr    model(llama_model_load_from_file(gguf.paths()[0].c_str(), params));
-    if (!model) {
-        fail(gguf.paths()[0], ": cannot load the tokenizer: ", scope.error_or("libllama gives no reason"));
+    const auto load = [&] {
+        const LlamaScope scope;
+        LlamaModelPtr    model(llama_model_load_from_file(gguf.paths()[0].c_str(), params));
+        if (!model) {
+            fail(printable(gguf.paths()[0]),
+                 ": cannot load the tokenizer: ", printable(scope.error_or("libllama gives no reason"), 400));
+        }
+        return model;
+    };
+    if (!keys.checked) { // libllama may abort on it: first where that does no harm
+        const LlamaScope  ready;
+        const ApartResult trial = run_apart(
+            [&] {
+                load();
+                return std::string();
+            },
+            load_limits);
+        if (trial.end == ApartResult::End::failed) {
+            fail(trial.text);
+        }
+        if (trial.end != ApartResult::End::done) {
+            fail(printable(gguf.paths()[0]), ": cannot load the tokenizer ", in_quotes(keys.model), ": libllama ",
+                 end_text(trial.end));
+        }
     }
-    return model;
+    return load();
+}
+
+// As bytes, for another process.
+std::string packed(const std::vector<int32_t> & ids) {
+    return std::string(reinterpret_cast<const char *>(ids.data()), ids.size() * sizeof(int32_t));
+}
+
+std::vector<int32_t> unpacked(const std::string & bytes) {
+    std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
+    if (!ids.empty()) {
+        std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
+    }
+    return ids;
 }
 
 std::string without(const std::string & part, std::string text) {
@@ -107,7 +151,7 @@ struct Vocab::Impl {
           special(vocab), unknown(vocab, keys.unknown) {
         try {
             if (!keys.chat_template.empty()) {
-                chat.emplace(path, keys.chat_template, piece(bos, true), piece(eos, true));
+                chat.emplace(printable(path), keys.chat_template, piece(bos, true), piece(eos, true));
             }
         } catch (const Error & error) {
             chat_error = error.what(); // who does not chat can do without
@@ -164,6 +208,33 @@ struct Vocab::Impl {
     // The guard, if any, is no part of the text: it only keeps special tokens apart.
     void tokenize(const std::string & text, const SpecialTokens::Allowed & allowed, const std::string & guard,
                   std::vector<int32_t> & ids) const {
+        if (keys.checked) {
+            tokenize_here(text, allowed, guard, ids);
+            return;
+        }
+        const ApartResult result = run_apart(
+            [&] {
+                std::vector<int32_t> found;
+                tokenize_here(text, allowed, guard, found);
+                return packed(found);
+            },
+            encode_limits);
+        if (result.end == ApartResult::End::failed) {
+            fail(result.text);
+        }
+        if (result.end != ApartResult::End::done) {
+            fail(printable(path), ": the tokenizer ", in_quotes(keys.model), " cannot encode the text: libllama ",
+                 end_text(result.end));
+        }
+        const std::vector<int32_t> found = unpacked(result.text);
+        if (std::any_of(found.begin(), found.end(), [&](int32_t id) { return !has(id); })) {
+            fail(printable(path), ": the tokenizer ", in_quotes(keys.model), " has no token for some of the text");
+        }
+        ids.insert(ids.end(), found.begin(), found.end());
+    }
+
+    void tokenize_here(const std::string & text, const SpecialTokens::Allowed & allowed, const std::string & guard,
+                       std::vector<int32_t> & ids) const {
         const LlamaScope scope;
         try {
             for (const TextSegment & segment : special.split(text, allowed)) {
@@ -185,7 +256,7 @@ struct Vocab::Impl {
         } catch (const Error &) {
             throw;
         } catch (const std::exception & error) {
-            fail(path, ": the tokenizer cannot encode the text: ", error.what());
+            fail(printable(path), ": the tokenizer cannot encode the text: ", printable(error.what(), 400));
         }
     }
 
@@ -194,7 +265,8 @@ struct Vocab::Impl {
             fail(chat_error);
         }
         if (!chat) {
-            fail(path, ": tokenizer.chat_template is missing, expected a chat template to render messages with");
+            fail(printable(path),
+                 ": tokenizer.chat_template is missing, expected a chat template to render messages with");
         }
         return chat->render(messages, add_generation_prompt);
     }

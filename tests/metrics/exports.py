@@ -7,10 +7,14 @@ import sys
 
 import numpy as np
 
-import reference as ref
+from buoy import Recording, find_anchors, metrics
 from recordings import Spec, write
 
 PROGRAM, DIR = sys.argv[1:3]
+
+
+def is_causal(r):
+    return r.meta["attention"] == "causal"
 
 
 def close(a, b, tolerance=1e-6):
@@ -32,7 +36,7 @@ def check_figures(path, r, d, same_k):
     for l in r.layers:
         full = d[f"layer_{l}_full_attention"]
         A = full[full.sum(1) > 0].mean(0)  # rows that were never computed are zero
-        absorbed.append(100 * (A[0] if r.causal else A.max()) / A.sum())
+        absorbed.append(100 * (A[0] if is_causal(r) else A.max()) / A.sum())
     close(absorbed, program("absorption", path, "--rule", "auto")["by_layer"]["absorption"], 1e-5)
     temporal = program("temporal", path)
     for one, ours in zip(d["step_attention_data"], temporal["received"], strict=True):
@@ -42,7 +46,7 @@ def check_figures(path, r, d, same_k):
         return 0
     for l in r.layers:
         q, k = d[f"layer_{l}_query_states"], d[f"layer_{l}_key_states"]
-        assert q.shape == (len(r.heads), r.T, r.meta["model"]["head_dim"]) and q.shape[0] % k.shape[0] == 0
+        assert q.shape == (len(r.heads), r.meta["n_positions"], r.meta["model"]["head_dim"]) and q.shape[0] % k.shape[0] == 0
         k = np.repeat(k, q.shape[0] // k.shape[0], axis=0)
         for head in [None, *range(len(r.heads))]:
             ours = program("qk", path, "--layer", str(l), *([] if head is None else ["--head", str(r.heads[head])]))
@@ -60,18 +64,18 @@ def check_neuir(path, r, out, same_k):
     m = r.meta
     export(path, "neuir", out)
     d = np.load(out, allow_pickle=True)
-    T, P = r.T, m["n_prompt"]
+    T, P = r.meta["n_positions"], m["n_prompt"]
     assert int(d["input_length"]) == P and int(d["num_generated_tokens"]) == T - P
     assert str(d["question"]) == m["prompt"] and d["answer_tokens"].tolist() == r.tokens[-1, P:].tolist()
-    assert str(d["gold_answer"]) == "".join(m["pieces"][j] for j in r.regions.get("gold", []))
-    rule = "bos" if r.causal else "code"
-    ours, theirs = ref.absorption(r, "auto"), []
+    assert str(d["gold_answer"]) == "".join(m["pieces"][j] for region in r.regions if region.name == "gold" for j in region.positions())
+    rule = "bos" if is_causal(r) else "code"
+    ours, theirs = metrics.absorption(r, "auto"), []
     for i, l in enumerate(r.layers):
         full = d[f"layer_{l}_full_attention"]
         assert full.shape == (T, T) and full.dtype == np.float32
         close(full, r.matrix(l))
-        A = full[sorted(r.latest())].mean(0)
-        theirs.append(100 * A[sorted(ref.anchors(A, rule))].sum() / A.sum())
+        A = full[sorted({int(row) for s in r.steps for row in r.rows(s)})].mean(0)
+        theirs.append(100 * A[find_anchors(A, rule)].sum() / A.sum())
         assert (f"layer_{l}_full_attention_heads" in d) == (r.reduce == "none")
         if r.reduce == "none":
             close(d[f"layer_{l}_full_attention_heads"].mean(0), full)
@@ -92,27 +96,27 @@ def check_neuir(path, r, out, same_k):
 def check_others(path, r, out):
     export(path, "npz", out + ".npz")
     d = np.load(out + ".npz")
-    assert d["received"].shape == (len(r.steps), len(r.layers), r.T)
+    assert d["received"].shape == (len(r.steps), len(r.layers), r.meta["n_positions"])
     for i, s in enumerate(r.steps):
         for j, l in enumerate(r.layers):
             A = r.received(l, s)
             close(d["received"][i, j, :len(A)], A)
             assert np.isnan(d["received"][i, j, len(A):]).all()
-    np.testing.assert_array_equal(d["confidence"], r.a["confidence"])
-    assert json.loads(d["meta.json"])["n_steps"] == r.S
+    np.testing.assert_array_equal(d["confidence"], r.confidence)
+    assert json.loads(d["meta.json"])["n_steps"] == r.meta["n_steps"]
 
     export(path, "csv", out + ".csv")
     rows = list(csv.DictReader(open(out + ".csv", newline="")))
     want = [(s, l, j, v) for s in r.steps for l in r.layers for j, v in enumerate(r.received(l, s))]
     assert [(int(x["step"]), int(x["layer"]), int(x["position"])) for x in rows] == [w[:3] for w in want]
     close([float(x["received"]) for x in rows], [w[3] for w in want])
-    assert [x["piece"] for x in rows[:r.T]] == [r.meta["pieces"][w[2]] for w in want[:r.T]]
+    assert [x["piece"] for x in rows[:r.meta["n_positions"]]] == [r.meta["pieces"][w[2]] for w in want[:r.meta["n_positions"]]]
 
     if r.reduce in ("none", "heads"):
         export(path, "bertviz", out + ".json", "--layers", str(r.layers[0]))
         j = json.load(open(out + ".json"))
         assert j["tokens"] == r.meta["pieces"] and j["layers"] == r.layers[:1]
-        assert np.array(j["attention"]).shape == (1, len(r.heads) if r.reduce == "none" else 1, r.T, r.T)
+        assert np.array(j["attention"]).shape == (1, len(r.heads) if r.reduce == "none" else 1, r.meta["n_positions"], r.meta["n_positions"])
         close(np.mean(j["attention"][0], axis=0), r.matrix(r.layers[0]))
 
 
@@ -130,9 +134,9 @@ def main():
     for i, (path, spec) in enumerate(paths.items()):
         if spec:
             write(path, spec)
-        r = ref.Run(path)
+        r = Recording(path)
         # random recordings that compute some rows have other keys in every pass, real ones with causal attention never
-        same_k = not spec or not r.causal and spec.cache == "none"
+        same_k = not spec or not is_causal(r) and spec.cache == "none"
         if r.reduce != "received":
             n_figures += check_neuir(path, r, f"{DIR}/{i}_attentions.npz", same_k)
         check_others(path, r, f"{DIR}/{i}-out")

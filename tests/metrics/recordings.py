@@ -113,6 +113,8 @@ def write(path, spec):
                 pattern = np.array([[mean[np.ix_(a, b)].sum() for b in sets] for a in sets])
             where = f"step_{s:04d}/layer_{l:02d}.npy"
             data = {"attn": pattern, "q": q, "k": k, "scores": scores}
+            if "v_norm" in spec.taps:
+                data["v_norm"] = np.abs(rng.standard_normal((G, K)))
             for tap in spec.taps:
                 arrays[f"{tap}/{where}"] = data[tap].astype(spec.dtype)
     arrays["tokens.npy"] = tokens

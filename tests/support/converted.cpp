@@ -11,8 +11,12 @@
 namespace buoy::test {
 
 std::string oracle_dir(const std::string & name) {
-    const std::filesystem::path oracle = std::filesystem::path(shared_dir()) / "oracles" / name;
-    return std::filesystem::is_directory(oracle) ? oracle.string() : shared_dir() + "/data/" + name;
+    for (const char * folder : {"/oracles/", "/oracles2/"}) {
+        if (const std::string dir = shared_dir() + folder + name; std::filesystem::is_directory(dir)) {
+            return dir;
+        }
+    }
+    return shared_dir() + "/data/" + name;
 }
 
 std::string converted_oracle(const std::string & name, const std::string & outtype) {

@@ -7,7 +7,7 @@
 
 namespace buoy::test {
 
-// shared/oracles/<name> (or shared/data/<name>) as GGUF, converted once per process. outtype: f32, f16, bf16, q8_0.
+// shared/oracles/<name> (or shared/oracles2/<name>, shared/data/<name>) as GGUF, converted once per process. outtype: f32, f16, bf16, q8_0.
 // Call it only where shared_dir() is not empty.
 std::string converted_oracle(const std::string & name, const std::string & outtype = "f32");
 

@@ -2,7 +2,7 @@
 
 #include "io/json-file.h"
 #include "io/safetensors.h"
-#include "support/paths.h"
+#include "support/converted.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +16,7 @@ Safetensors open_expected(const std::string & dir) { return Safetensors::open_fi
 
 } // namespace
 
-Oracle::Oracle(const std::string & name)
-    : dir(shared_dir() + "/oracles/" + name), expected(load_json(dir + "/expected.json")) {}
+Oracle::Oracle(const std::string & name) : dir(oracle_dir(name)), expected(load_json(dir + "/expected.json")) {}
 
 bool Oracle::has(const std::string & tensor) const { return open_expected(dir).find(tensor) != nullptr; }
 

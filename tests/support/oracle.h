@@ -10,7 +10,7 @@
 
 namespace buoy::test {
 
-// A checkpoint with what its authors' code computed from it (shared/oracles).
+// A checkpoint with what its authors' code computed from it (shared/oracles, shared/oracles2).
 struct Oracle {
     explicit Oracle(const std::string & name);
 

@@ -7,6 +7,7 @@
 #include "kernel/simd/attention.h"
 #include "kernel/simd/multiply.h"
 #include "kernel/simd/pack.h"
+#include "kernel/simd/peak.h"
 #include "kernel/simd/summary.h"
 
 namespace buoy {
@@ -22,6 +23,8 @@ template <class Format> constexpr WeightKernel weight_kernel() {
 
 constexpr KernelTable table = {
     KernelSet::BUOY_KERNEL_SET,
+    {peak_sums * lanes, peak_floats},
+    {peak_sums * peak_bytes_each, peak_bytes},
     pack,
     gate,
     attend,
