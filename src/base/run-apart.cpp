@@ -132,7 +132,7 @@ int64_t nanoseconds_used(pid_t pid) {
         return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
     }
 #else
-    (void) pid;
+    (void)pid;
 #endif
     return Clock::now().time_since_epoch().count();
 }
