@@ -64,7 +64,7 @@ TEST_CASE("serve: damaged bodies are read or refused") {
     Random         random(setting("BUOY_FUZZ_SEED", 1));
     for (const char * arch : {"llada", "llama"}) {
         const auto          model = load_model(tiny_chat_model(arch), {}, small_params().context);
-        const serve::Loaded loaded(model, small_params());
+        const serve::Loaded loaded(model, "m", small_params());
         size_t              n_read = 0, n_refused = 0;
         for (uint64_t i = 0; i < n / 2; i++) {
             serve::HttpRequest request;

@@ -326,6 +326,46 @@ TEST_CASE("serve: the model is described, and text becomes tokens and text again
           "<|im_start|>user\nWhere is the cat?<|im_end|>\n<|im_start|>assistant\n");
 }
 
+TEST_CASE("serve: requests choose among several models by name") {
+    const serve::ServeParams params = small_params();
+    TestService              service(tiny_chat_model("llada"), params);
+    service.service.serve(load_model(tiny_chat_model("llama"), {}, params.context));
+    service.service.serve(load_model(tiny_chat_model("llada"), {}, params.context)); // the same once more: another name
+    const json models = body_of(service.get("/v1/models"))["data"];
+    REQUIRE(models.size() == 3);
+    const std::string first = models[0]["id"], second = models[1]["id"], third = models[2]["id"];
+    CHECK(first != second);
+    CHECK(first != third);
+
+    const auto answer_of = [&](const json & model) {
+        return body_of(service.post("/v1/chat/completions", {{"messages", question}, {"model", model}}));
+    };
+    TestService alone(tiny_chat_model("llama"), params);
+    const json  expected = body_of(alone.post("/v1/chat/completions", {{"messages", question}}));
+    CHECK(answer_of(second)["choices"] == expected["choices"]);
+    CHECK(answer_of(second)["model"] == second);
+    CHECK(answer_of(nullptr)["model"] == first);
+    CHECK(answer_of("default")["model"] == first);
+    CHECK(answer_of(third)["choices"] == answer_of(first)["choices"]);
+    CHECK(answer_of("other")["error"]["code"] == "model_not_found");
+    CHECK(contains(std::string(answer_of("other")["error"]["message"]), second));
+
+    CHECK(body_of(service.get("/slots")).size() == 9);
+    CHECK(body_of(service.get("/slots"))[3]["model"] == second);
+    serve::HttpRequest props;
+    props.method         = "GET";
+    props.path           = "/props";
+    props.query["model"] = second;
+    CHECK(body_of(service.service.handle(props))["model"]["diffusion"] == false);
+    props.query["model"] = "other";
+    CHECK(service.service.handle(props).status == 404);
+    for (const char * path : {"/tokenize", "/detokenize", "/apply-template", "/v1/candidates"}) {
+        CHECK(body_of(service.post(path, {{"model", "other"}}))["error"]["code"] == "model_not_found");
+    }
+    // five answers of 16 tokens, and those of three models are added up
+    CHECK(contains(service.get("/metrics").body, "llamacpp:tokens_predicted_total 96\n"));
+}
+
 TEST_CASE("serve: while the model loads, requests are asked to come again") {
     serve::Service     service(small_params());
     serve::HttpRequest request;

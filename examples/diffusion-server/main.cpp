@@ -58,23 +58,35 @@ int run(ServerParams & params, const Command & command) {
         return 0;
     }
     const Console console(name, command.flags, params.verbose, params.log_file);
-    params.model.log  = console.callback();
-    params.serve.log  = console.callback();
-    params.model_path = resolve_model(params.model_path.empty() ? buoy::bundled_diffusion_model : params.model_path);
+    params.model.log = console.callback();
+    params.serve.log = console.callback();
+    if (params.models.empty()) {
+        params.models = {buoy::bundled_diffusion_model, buoy::bundled_autoregressive_model};
+    }
+    for (std::string & path : params.models) {
+        path = resolve_model(path);
+    }
     std::optional<TemporaryRuns> runs;
     if (params.serve.runs_dir.empty()) {
         params.serve.runs_dir = runs.emplace().path();
     }
     buoy::serve::Server server(params.serve);
     tell_address(console, server, params);
-    const auto model = load_with_bar(params.model, [&](const buoy::ModelParams & with) {
-        return buoy::load_model(params.model_path, with, params.context);
-    });
-    if (model == nullptr) {
-        return exit_interrupted;
+    std::vector<std::shared_ptr<const buoy::Model>> models;
+    for (const std::string & path : params.models) {
+        models.push_back(load_with_bar(params.model, [&](const buoy::ModelParams & with) {
+            return buoy::load_model(path, with, params.context);
+        }));
+        if (models.back() == nullptr) {
+            return exit_interrupted;
+        }
     }
-    server.serve(model);
-    console.log(buoy::LogLevel::notice, buoy::concat("serving ", buoy::printable(params.model_path)));
+    std::string names;
+    for (const auto & model : models) { // once all are there: no request sees some of them only
+        server.serve(model);
+        names += (names.empty() ? "" : ", ") + buoy::printable(model->info().path);
+    }
+    console.log(buoy::LogLevel::notice, "serving " + names);
     while (!interrupted()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }

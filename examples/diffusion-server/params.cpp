@@ -7,10 +7,14 @@ namespace {
 void add_http_flags(FlagTable & table, ServerParams & o) {
     buoy::serve::ServeParams & s = o.serve;
     table.group("Server");
-    table.text("-m, --model", "FILE", o.model_path, "GGUF file, or the name of a bundled model (buoy-mdm, buoy-arm)")
-        .with_default("buoy-mdm")
+    table
+        .texts("-m, --model", "FILE", o.models, 1,
+               "GGUF file, or the name of a bundled model (buoy-mdm, buoy-arm); can be repeated: requests choose by "
+               "name, the "
+               "first one is the default")
+        .with_default("buoy-mdm and buoy-arm")
         .with_env("LLAMA_ARG_MODEL");
-    table.text("-a, --alias", "NAME", s.model_name, "name of the model in the API")
+    table.text("-a, --alias", "NAME", s.model_name, "name of the first model in the API")
         .with_default("the file's")
         .with_env("LLAMA_ARG_ALIAS");
     table.text("--host", "ADDRESS", s.host, "address to listen on; the default can be reached from this machine only")

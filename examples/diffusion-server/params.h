@@ -7,7 +7,8 @@
 #include <vector>
 
 struct ServerParams : RunParams {
-    buoy::serve::ServeParams serve; // but for what RunParams has
+    buoy::serve::ServeParams serve;  // but for what RunParams has
+    std::vector<std::string> models; // paths or names; none: the bundled ones
     int32_t                  n_parallel = 4;
     std::vector<std::string> key_files;
     bool                     verbose = false;

@@ -24,7 +24,7 @@ struct ServeParams {
     std::string host = "127.0.0.1";
     int32_t     port = 8080; // 0: any that is free
 
-    std::string              model_name;         // that clients see; empty: the file's
+    std::string              model_name;         // that clients see, of the first model; empty: the file's
     ContextParams            context;            // n_sequences: requests computed at the same time
     GenerateParams           generate;           // what a request leaves open
     bool                     random_seed = true; // each request that names no seed gets one of its own
@@ -38,7 +38,7 @@ struct ServeParams {
     LogCallback              log;                        // called from any thread
 };
 
-// A model behind HTTP, with the routes of docs/server.md. It answers on threads of its own.
+// Models behind HTTP, with the routes of docs/server.md. It answers on threads of its own.
 class Server {
 public:
     // Listens from here on, and answers that the model is loading. Throws Error where the port is taken.
@@ -51,7 +51,8 @@ public:
     std::string url() const;
     bool        is_local() const; // only this machine can connect
 
-    // From now on requests are computed.
+    // From now on requests are computed. Called again, it adds another model, which requests choose by name; the first one is for
+    // requests that name none. Each has contexts of its own.
     void serve(std::shared_ptr<const Model> model);
 
     // Takes no more requests; returns when those there were have been answered.

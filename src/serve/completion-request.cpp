@@ -251,13 +251,6 @@ CompletionRequest parse_completion(const nlohmann::json & json, Api api, const S
     CompletionRequest out;
     out.api    = api;
     out.params = model.defaults;
-    if (const auto name = body.text("model"); name && !name->empty() && *name != model.name && *name != "default") {
-        throw HttpError(
-            {.status  = 404,
-             .message = concat("there is no model ", in_quotes(*name), "; this server has ", in_quotes(model.name)),
-             .param   = "model",
-             .code    = "model_not_found"});
-    }
     check_unsupported(body);
     read_stream(body, model, out);
     read_stop(body, model, out);

@@ -6,10 +6,18 @@
 
 namespace buoy::serve {
 
-std::string HttpRequest::header(const std::string & name) const {
-    const auto found = headers.find(name);
-    return found != headers.end() ? found->second : "";
+namespace {
+
+std::string value_of(const std::map<std::string, std::string> & values, const std::string & name) {
+    const auto found = values.find(name);
+    return found != values.end() ? found->second : "";
 }
+
+} // namespace
+
+std::string HttpRequest::header(const std::string & name) const { return value_of(headers, name); }
+
+std::string HttpRequest::parameter(const std::string & name) const { return value_of(query, name); }
 
 HttpError queue_full() {
     return HttpError({.status      = 503,

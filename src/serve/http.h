@@ -24,7 +24,8 @@ struct HttpRequest {
     std::string                        body;
     std::function<bool()>              is_gone = [] { return false; }; // the client has hung up
 
-    std::string header(const std::string & name) const;
+    std::string header(const std::string & name) const;    // empty where it is not there
+    std::string parameter(const std::string & name) const; // of the query, likewise
 };
 
 // Sends part of a body; false where nobody reads any more.

@@ -25,10 +25,9 @@ nlohmann::json parse_body(const HttpRequest & request) {
     }
 }
 
-HttpResponse tokenize(const HttpRequest & request, const ServedModel & model) {
-    const nlohmann::json json = parse_body(request);
-    const Fields         body(json);
-    const auto           content = body.text("content");
+HttpResponse tokenize(const nlohmann::json & json, const ServedModel & model) {
+    const Fields body(json);
+    const auto   content = body.text("content");
     if (!content) {
         body.refuse("content", "is missing");
     }
@@ -44,8 +43,7 @@ HttpResponse tokenize(const HttpRequest & request, const ServedModel & model) {
     return json_response({{"tokens", tokens}});
 }
 
-HttpResponse detokenize(const HttpRequest & request, const ServedModel & model) {
-    const nlohmann::json   json = parse_body(request);
+HttpResponse detokenize(const nlohmann::json & json, const ServedModel & model) {
     const Fields           body(json);
     const nlohmann::json * list = body.find("tokens");
     if (list == nullptr || !list->is_array()) {
@@ -55,8 +53,7 @@ HttpResponse detokenize(const HttpRequest & request, const ServedModel & model) 
     return json_response({{"content", model.vocab.decode(ids, true)}});
 }
 
-HttpResponse apply_template(const HttpRequest & request, const ServedModel & model) {
-    const nlohmann::json           json     = parse_body(request);
+HttpResponse apply_template(const nlohmann::json & json, const ServedModel & model) {
     const std::vector<ChatMessage> messages = parse_messages(json);
     if (!model.vocab.has_chat_template()) {
         throw HttpError(
@@ -65,14 +62,16 @@ HttpResponse apply_template(const HttpRequest & request, const ServedModel & mod
     return json_response({{"prompt", model.vocab.render_chat(messages, true)}});
 }
 
-HttpResponse list_models(const Loaded & loaded) {
-    const ServedModel & model = loaded.served;
-    return json_response({{"object", "list"},
-                          {"data", Json::array({{{"id", model.name},
-                                                 {"object", "model"},
-                                                 {"created", loaded.created},
-                                                 {"owned_by", "buoy"},
-                                                 {"meta", model_json(model.info)}}})}});
+HttpResponse list_models(std::span<const std::shared_ptr<Loaded>> loaded) {
+    Json data = Json::array();
+    for (const auto & one : loaded) {
+        data.push_back({{"id", one->served.name},
+                        {"object", "model"},
+                        {"created", one->created},
+                        {"owned_by", "buoy"},
+                        {"meta", model_json(one->served.info)}});
+    }
+    return json_response({{"object", "list"}, {"data", std::move(data)}});
 }
 
 HttpResponse describe_model(const Loaded & loaded) {
@@ -99,13 +98,16 @@ HttpResponse describe_model(const Loaded & loaded) {
          {"build_info", std::string("buoy ") + version()}});
 }
 
-HttpResponse list_slots(const Loaded & loaded) {
-    const SchedulerState state = loaded.scheduler.state();
-    Json                 slots = Json::array();
-    for (int32_t i = 0; i < loaded.served.context.n_sequences; i++) {
-        slots.push_back({{"id", i},
-                         {"n_ctx", loaded.served.context.n_ctx},
-                         {"is_processing", static_cast<size_t>(i) < state.n_running}});
+HttpResponse list_slots(std::span<const std::shared_ptr<Loaded>> loaded) {
+    Json slots = Json::array();
+    for (const auto & one : loaded) {
+        const SchedulerState state = one->scheduler.state();
+        for (int32_t i = 0; i < one->served.context.n_sequences; i++) {
+            slots.push_back({{"id", slots.size()},
+                             {"model", one->served.name},
+                             {"n_ctx", one->served.context.n_ctx},
+                             {"is_processing", static_cast<size_t>(i) < state.n_running}});
+        }
     }
     return json_response(slots);
 }

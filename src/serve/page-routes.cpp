@@ -81,11 +81,10 @@ HttpResponse send_page() {
     return response;
 }
 
-HttpResponse find_candidates(const HttpRequest & request, Loaded & loaded) {
-    const ServedModel &  model = loaded.served;
-    const nlohmann::json json  = parse_body(request);
-    const Fields         body(json);
-    ForwardRequest       pass;
+HttpResponse find_candidates(const nlohmann::json & json, Loaded & loaded) {
+    const ServedModel & model = loaded.served;
+    const Fields        body(json);
+    ForwardRequest      pass;
     pass.tokens         = read_sequence(body, model);
     const auto n        = static_cast<int64_t>(pass.tokens.size());
     const auto position = body.whole("position", 0, n - 1);

@@ -32,6 +32,18 @@ GenerateParams watched(const JobPtr & job, const DecodeBatch & batch, size_t id)
 
 } // namespace
 
+SchedulerState & SchedulerState::operator+=(const SchedulerState & other) {
+    n_running += other.n_running;
+    n_waiting += other.n_waiting;
+    n_passes += other.n_passes;
+    n_steps += other.n_steps;
+    n_prompt += other.n_prompt;
+    n_generated += other.n_generated;
+    n_failed += other.n_failed;
+    seconds += other.seconds;
+    return *this;
+}
+
 Scheduler::Scheduler(Context & context, size_t n_queue)
     : context_(context), n_queue_(n_queue), thread_([this] { run(); }) {}
 

@@ -45,6 +45,8 @@ struct SchedulerState {
     uint64_t n_generated = 0; // tokens of jobs that ended
     uint64_t n_failed    = 0;
     double   seconds     = 0.0; // computing
+
+    SchedulerState & operator+=(const SchedulerState & other);
 };
 
 // Generates what requests ask for on a thread of its own: as many jobs at a time as the context has sequences, the next step of each in

@@ -3,6 +3,7 @@
 #include "buoy/message.h"
 #include "buoy/report.h"
 #include "buoy/version.h"
+#include "serve/fields.h"
 #include "serve/settings.h"
 
 #include <algorithm>
@@ -47,14 +48,9 @@ ContextParams context_params(const Model & model, const ServeParams & params) {
     return out;
 }
 
-ServedModel served_model(const Model & model, const Context & context, const ServeParams & params) {
-    const ModelInfo & info = model.info();
-    std::string       name = params.model_name;
-    if (name.empty()) {
-        name = info.name.empty() ? std::filesystem::path(info.path).stem().string() : info.name;
-    }
-    ServedModel out = {
-        model, info, model.vocab(), name, params.generate, context.params(), params.limits, params.random_seed};
+ServedModel served_model(const Model & model, std::string name, const Context & context, const ServeParams & params) {
+    ServedModel out   = {model,           model.info(),     model.vocab(), std::move(name),
+                         params.generate, context.params(), params.limits, params.random_seed};
     out.context.n_ctx = context.n_ctx();
     if (!params.ignore_eos) {
         out.defaults.end_ids = model.vocab().end_ids();
@@ -80,20 +76,42 @@ std::optional<std::string> match_path(std::string_view pattern, std::string_view
 
 } // namespace
 
-Loaded::Loaded(std::shared_ptr<const Model> given, const ServeParams & params)
+Loaded::Loaded(std::shared_ptr<const Model> given, std::string name, const ServeParams & params)
     : model(std::move(given)), context(model->make_context(context_params(*model, params))),
-      served(served_model(*model, *context, params)), fingerprint(fingerprint_of(served.info, served.context)),
-      created(now_seconds()), scheduler(*context, static_cast<size_t>(params.n_queue)) {}
+      served(served_model(*model, std::move(name), *context, params)),
+      fingerprint(fingerprint_of(served.info, served.context)), created(now_seconds()),
+      scheduler(*context, static_cast<size_t>(params.n_queue)) {}
 
 void Service::serve(std::shared_ptr<const Model> model) {
-    auto                  loaded = std::make_shared<Loaded>(std::move(model), params_);
+    std::string           name   = free_name(model->info());
+    auto                  loaded = std::make_shared<Loaded>(std::move(model), std::move(name), params_);
     const std::lock_guard lock(mutex_);
-    loaded_ = std::move(loaded);
+    loaded_.push_back(std::move(loaded));
 }
 
-std::shared_ptr<Loaded> Service::loaded() const {
+// The name asked for, the model's own, its file's, or that with a number: the first that no other model has.
+std::string Service::free_name(const ModelInfo & info) const {
     const std::lock_guard lock(mutex_);
-    if (!loaded_) {
+    const std::string     stem    = std::filesystem::path(info.path).stem().string();
+    const auto            is_free = [&](const std::string & name) {
+        return !name.empty() && std::none_of(loaded_.begin(), loaded_.end(),
+                                                        [&](const auto & other) { return other->served.name == name; });
+    };
+    for (const std::string & name : {params_.model_name, info.name, stem}) {
+        if (is_free(name)) {
+            return name;
+        }
+    }
+    for (size_t n = 2;; n++) {
+        if (const std::string name = concat(stem, '-', n); is_free(name)) {
+            return name;
+        }
+    }
+}
+
+Service::LoadedList Service::all_loaded() const {
+    const std::lock_guard lock(mutex_);
+    if (loaded_.empty()) {
         throw HttpError({.status      = 503,
                          .type        = "unavailable_error",
                          .message     = "the model is loading",
@@ -103,10 +121,33 @@ std::shared_ptr<Loaded> Service::loaded() const {
     return loaded_;
 }
 
+std::shared_ptr<Loaded> Service::loaded(const std::string & name) const {
+    const LoadedList all = all_loaded();
+    if (name.empty() || name == "default") {
+        return all.front();
+    }
+    std::string known;
+    for (const auto & one : all) {
+        if (one->served.name == name) {
+            return one;
+        }
+        known += (known.empty() ? "" : ", ") + in_quotes(one->served.name);
+    }
+    throw HttpError({.status  = 404,
+                     .message = concat("there is no model ", in_quotes(name), "; this server has ", known),
+                     .param   = "model",
+                     .code    = "model_not_found"});
+}
+
+std::shared_ptr<Loaded> Service::loaded(const nlohmann::json & body) const {
+    return loaded(Fields(body).text("model").value_or(""));
+}
+
 HttpResponse Service::complete(const HttpRequest & request, Api api) {
-    const std::shared_ptr<Loaded> loaded = this->loaded();
-    const auto                    answers =
-        std::make_shared<Answers>(loaded->served, parse_completion(parse_body(request), api, loaded->served), runs_);
+    all_loaded(); // a body is not looked at before there is a model
+    const nlohmann::json          body   = parse_body(request);
+    const std::shared_ptr<Loaded> loaded = this->loaded(body);
+    const auto answers = std::make_shared<Answers>(loaded->served, parse_completion(body, api, loaded->served), runs_);
     const ResponseHead head = {random_name(id_prefix(api)), now_seconds(), loaded->served.name, loaded->fingerprint};
     {
         const std::lock_guard lock(mutex_);
@@ -170,13 +211,16 @@ void Service::stop() {
 }
 
 HttpResponse Service::health() const {
-    loaded();
+    all_loaded();
     return json_response({{"status", "ok"}});
 }
 
 HttpResponse Service::metrics() const {
-    const SchedulerState state = loaded()->scheduler.state();
-    std::ostringstream   out;
+    SchedulerState state;
+    for (const auto & one : all_loaded()) {
+        state += one->scheduler.state();
+    }
+    std::ostringstream out;
     out.imbue(std::locale::classic());
     const auto add = [&](const char * name, const char * kind, const char * help, auto value) {
         out << "# HELP " << name << " " << help << "\n# TYPE " << name << " " << kind << "\n"
@@ -244,6 +288,14 @@ HttpResponse Service::route(const HttpRequest & request) {
         const char *                                     path; // * stands for an id
         std::function<HttpResponse(const std::string &)> answer;
     };
+    using Body         = nlohmann::json;
+    const auto of_body = [&](HttpResponse (*answer)(const Body &, Loaded &)) {
+        return [&, answer](const std::string &) {
+            all_loaded();
+            const Body body = parse_body(request);
+            return answer(body, *loaded(body));
+        };
+    };
     const Route routes[] = {
         {"POST", "/v1/chat/completions", [&](const std::string &) { return complete(request, Api::chat); }},
         {"POST", "/v1/completions", [&](const std::string &) { return complete(request, Api::text); }},
@@ -252,17 +304,19 @@ HttpResponse Service::route(const HttpRequest & request) {
         {"POST", "/completion", [&](const std::string &) { return complete(request, Api::plain); }},
         {"DELETE", "/v1/chat/completions/*", [&](const std::string & id) { return cancel(id); }},
         {"DELETE", "/v1/completions/*", [&](const std::string & id) { return cancel(id); }},
-        {"POST", "/tokenize", [&](const std::string &) { return tokenize(request, loaded()->served); }},
-        {"POST", "/detokenize", [&](const std::string &) { return detokenize(request, loaded()->served); }},
-        {"POST", "/apply-template", [&](const std::string &) { return apply_template(request, loaded()->served); }},
-        {"POST", "/v1/candidates", [&](const std::string &) { return find_candidates(request, *loaded()); }},
+        {"POST", "/tokenize", of_body([](const Body & body, Loaded & model) { return tokenize(body, model.served); })},
+        {"POST", "/detokenize",
+         of_body([](const Body & body, Loaded & model) { return detokenize(body, model.served); })},
+        {"POST", "/apply-template",
+         of_body([](const Body & body, Loaded & model) { return apply_template(body, model.served); })},
+        {"POST", "/v1/candidates", of_body(find_candidates)},
         {"POST", "/v1/screencast", [&](const std::string &) { return make_screencast(request); }},
         {"GET", "/", [&](const std::string &) { return send_page(); }},
         {"GET", "/health", [&](const std::string &) { return health(); }},
         {"GET", "/v1/health", [&](const std::string &) { return health(); }},
-        {"GET", "/v1/models", [&](const std::string &) { return list_models(*loaded()); }},
-        {"GET", "/props", [&](const std::string &) { return describe_model(*loaded()); }},
-        {"GET", "/slots", [&](const std::string &) { return list_slots(*loaded()); }},
+        {"GET", "/v1/models", [&](const std::string &) { return list_models(all_loaded()); }},
+        {"GET", "/props", [&](const std::string &) { return describe_model(*loaded(request.parameter("model"))); }},
+        {"GET", "/slots", [&](const std::string &) { return list_slots(all_loaded()); }},
         {"GET", "/v1/runs", [&](const std::string &) { return list_runs(); }},
         {"GET", "/v1/runs/*", [&](const std::string & id) { return send_run(id); }},
         {"GET", "/v1/runs/*/report", [&](const std::string & id) { return send_report(id); }},

@@ -8,13 +8,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace buoy::serve {
 
 // A model that is served, with what computes it.
 struct Loaded {
-    Loaded(std::shared_ptr<const Model> model, const ServeParams & params);
+    Loaded(std::shared_ptr<const Model> model, std::string name, const ServeParams & params);
 
     std::shared_ptr<const Model> model;
     std::unique_ptr<Context>     context;
@@ -29,7 +31,7 @@ class Service {
 public:
     explicit Service(const ServeParams & params) : params_(params), runs_(params.runs_dir, params.runs_max_size) {}
 
-    // From here on the model's routes answer; before, they say that it is loading.
+    // From here on the model's routes answer; before, they say that it is loading. The first one is the default.
     void serve(std::shared_ptr<const Model> model);
 
     HttpResponse handle(const HttpRequest & request);
@@ -37,8 +39,13 @@ public:
     void stop(); // cancels what is being answered
 
 private:
+    using LoadedList = std::vector<std::shared_ptr<Loaded>>;
+
     HttpResponse            route(const HttpRequest & request);
-    std::shared_ptr<Loaded> loaded() const; // throws HttpError while there is none
+    LoadedList              all_loaded() const; // throws HttpError while there is none
+    std::shared_ptr<Loaded> loaded(const std::string & name) const;
+    std::shared_ptr<Loaded> loaded(const nlohmann::json & body) const;
+    std::string             free_name(const ModelInfo & info) const;
 
     HttpResponse complete(const HttpRequest & request, Api api);
     HttpResponse cancel(const std::string & id);
@@ -52,7 +59,7 @@ private:
     ServeParams                                   params_;
     Runs                                          runs_;
     mutable std::mutex                            mutex_;
-    std::shared_ptr<Loaded>                       loaded_;
+    LoadedList                                    loaded_;
     std::map<std::string, std::weak_ptr<Answers>> running_; // by the id of their response
 
     std::atomic<uint64_t> n_requests_ = 0;
@@ -62,16 +69,16 @@ private:
 // The request's body as JSON; throws HttpError.
 nlohmann::json parse_body(const HttpRequest & request);
 
-// What says something about the model.
-HttpResponse tokenize(const HttpRequest & request, const ServedModel & model);
-HttpResponse detokenize(const HttpRequest & request, const ServedModel & model);
-HttpResponse apply_template(const HttpRequest & request, const ServedModel & model);
-HttpResponse list_models(const Loaded & loaded);
+// What says something about a model.
+HttpResponse tokenize(const nlohmann::json & body, const ServedModel & model);
+HttpResponse detokenize(const nlohmann::json & body, const ServedModel & model);
+HttpResponse apply_template(const nlohmann::json & body, const ServedModel & model);
+HttpResponse list_models(std::span<const std::shared_ptr<Loaded>> loaded);
 HttpResponse describe_model(const Loaded & loaded);
-HttpResponse list_slots(const Loaded & loaded);
+HttpResponse list_slots(std::span<const std::shared_ptr<Loaded>> loaded);
 
 // What the page asks for besides answers.
-HttpResponse find_candidates(const HttpRequest & request, Loaded & loaded);
+HttpResponse find_candidates(const nlohmann::json & body, Loaded & loaded);
 HttpResponse make_screencast(const HttpRequest & request);
 HttpResponse send_page();
 

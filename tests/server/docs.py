@@ -20,7 +20,7 @@ if not shutil.which("curl"):
 text = (pathlib.Path(sys.argv[1]) / "docs/server.md").read_text(encoding="utf-8")
 lines = [block for block in re.findall(r"```sh\n(.*?)```", text, re.S) if "curl" in block]
 called = set()
-with Server(sys.argv[2], "-np", "2") as server, tempfile.TemporaryDirectory() as folder:
+with Server(sys.argv[2], "-np", "2", "-m", "buoy-arm") as server, tempfile.TemporaryDirectory() as folder:
     for line in lines:
         command = line.rstrip().replace("http://127.0.0.1:8080", server.url) + " -w '\\n%{http_code}'"
         done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=120, check=False)

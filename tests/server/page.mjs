@@ -90,6 +90,7 @@ assert.equal((await download).suggestedFilename(), "answer.gif");
 await page.click("#clear");
 await page.check("#compare");
 await page.check("#record");
+await pane(page, 1).getByLabel("Model").selectOption("buoy-mdm");
 await pane(page, 1).getByLabel("Attention edit").fill("drop keys=sinks");
 await page.fill("#input", question);
 await page.click("#send");
@@ -104,6 +105,22 @@ await shot(page, "5-two-panes");
 const report = page.waitForEvent("download");
 await pane(page, 1).getByRole("button", { name: "Save the full report" }).click();
 assert.match((await report).suggestedFilename(), /^run-.*\.html$/);
+
+// two panes, two models: the second one writes from left to right
+await page.click("#clear");
+assert.equal(await pane(page, 1).getByLabel("Model").inputValue(), "buoy-arm");
+await page.fill("#input", question);
+await page.click("#send");
+await finished(page, 0);
+await finished(page, 1);
+assert.match(await page.locator("#difference").innerText(), /models wrote/);
+const arm = await (await fetch(url + "/v1/chat/completions", {
+  method: "POST", headers: { "Content-Type": "application/json" },
+  body: JSON.stringify({ model: "buoy-arm", messages: [{ role: "user", content: question }], max_tokens: 48, seed: 1 }),
+})).json();
+const written = await answer(page, 1).evaluate((node) => [...node.querySelectorAll(".token")].map((span) => span.textContent).join(""));
+assert.ok(written.startsWith(arm.choices[0].message.content), `${written}\n${arm.choices[0].message.content}`);
+await shot(page, "5-two-models");
 
 // infill: a selection becomes a gap, and is filled
 await page.uncheck("#compare");

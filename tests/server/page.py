@@ -19,7 +19,7 @@ if folder is None:
     sys.exit(77)
 shots = sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp(prefix="buoy-page-")
 os.makedirs(shots, exist_ok=True)
-with Server(sys.argv[1], "-np", "2") as server:
+with Server(sys.argv[1], "-np", "2", "-m", "buoy-arm") as server:
     script = os.path.join(folder, "page.mjs")
     shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.mjs"), script)
     done = subprocess.run(["node", script, server.url, browser, shots], cwd=folder, timeout=280, check=False)

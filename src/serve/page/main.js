@@ -17,11 +17,16 @@ const tooltip = {
   },
 };
 
-const state = { props: null, panes: [], messages: [], abort: null, infill: false };
+// models: what /props tells of each
+const state = { models: [], panes: [], messages: [], abort: null, infill: false };
 
 function tell(message) {
   byId("notice").textContent = message;
   byId("notice").hidden = !message;
+}
+
+function describeModel({ model_alias, model }) {
+  return `${model_alias}, ${model.diffusion ? "diffusion" : "autoregressive"}, ${model.n_layer} layers`;
 }
 
 function setTheme(name) {
@@ -31,7 +36,7 @@ function setTheme(name) {
 }
 
 function setPanes(n) {
-  while (state.panes.length < n) state.panes.push(new Pane(state.props, tooltip));
+  while (state.panes.length < n) state.panes.push(new Pane(state.models, state.panes.length % state.models.length, tooltip));
   byId("panes").replaceChildren(...state.panes.slice(0, n).map((pane) => pane.root));
   byId("panes").classList.toggle("two", n === 2);
   byId("difference").hidden = true;
@@ -61,7 +66,7 @@ async function makeGap() {
     return;
   }
   tell("");
-  const { tokens } = await (await post("/tokenize", { content: value.slice(from, to), parse_special: false })).json();
+  const { tokens } = await (await post("/tokenize", { model: state.panes[0].props.model_alias, content: value.slice(from, to), parse_special: false })).json();
   const gap = `[[${Math.max(tokens.length, 1)}]]`;
   input.setRangeText(gap, from, to, "end");
   input.focus();
@@ -72,7 +77,7 @@ function addHistory(role, text) {
   byId("history").append(item);
 }
 
-// How two answers differ, position by position.
+// How two answers differ, position by position. Tokens of two models can't be compared, so for those their texts are.
 function showDifference() {
   const [one, two] = shownPanes();
   const line = byId("difference");
@@ -80,10 +85,16 @@ function showDifference() {
     line.hidden = true;
     return;
   }
+  for (const pane of [one, two]) pane.differs.clear();
+  if (one.props !== two.props) {
+    for (const pane of [one, two]) pane.redraw();
+    line.textContent = one.run.text === two.run.text ? "Both models wrote the same text." : "The two models wrote different texts.";
+    line.hidden = false;
+    return;
+  }
   const a = one.run.frames[one.run.frames.length - 1].tokens;
   const b = two.run.frames[two.run.frames.length - 1].tokens;
   const n = Math.max(a.length, b.length);
-  for (const pane of [one, two]) pane.differs.clear();
   for (let i = 0; i < n; i++) {
     if (a[i] !== b[i]) for (const pane of [one, two]) pane.differs.add(i);
   }
@@ -92,25 +103,20 @@ function showDifference() {
   line.hidden = false;
 }
 
+// A path, and what is asked there of a pane's model.
+function requestFor(pane, text) {
+  if (state.infill) return ["/v1/completions", { prompt: "", max_tokens: undefined, diffusion: { seed_canvas: text } }];
+  return pane.props.has_chat_template ? ["/v1/chat/completions", { messages: state.messages }] : ["/v1/completions", { prompt: text }];
+}
+
 async function ask() {
   const input = byId("input");
   const text = input.value;
   if (!text.trim() || state.abort) return;
   tell("");
   byId("difference").hidden = true;
-  let path = "/v1/chat/completions";
-  let request;
-  if (state.infill) {
-    path = "/v1/completions";
-    request = { prompt: "", max_tokens: undefined, diffusion: { seed_canvas: text } };
-  } else if (state.props.has_chat_template) {
-    state.messages.push({ role: "user", content: text });
-    request = { messages: state.messages };
-  } else {
-    path = "/v1/completions";
-    request = { prompt: text };
-  }
-  if (byId("record").checked) request.record = true;
+  if (!state.infill) state.messages.push({ role: "user", content: text });
+  const record = byId("record").checked ? { record: true } : {};
   state.abort = new AbortController();
   byId("send").disabled = true;
   byId("stop").disabled = false;
@@ -119,7 +125,10 @@ async function ask() {
     input.value = "";
   }
   const panes = shownPanes();
-  const results = await Promise.allSettled(panes.map((pane) => pane.ask(path, request, state.abort.signal)));
+  const results = await Promise.allSettled(panes.map((pane) => {
+    const [path, request] = requestFor(pane, text);
+    return pane.ask(path, { ...request, ...record }, state.abort.signal);
+  }));
   state.abort = null;
   byId("send").disabled = false;
   byId("stop").disabled = true;
@@ -128,7 +137,7 @@ async function ask() {
     tell(failed.reason.message);
     if (failed.reason.status === 401) byId("key-form").hidden = false;
   }
-  if (!state.infill && state.props.has_chat_template) {
+  if (!state.infill) {
     const answer = results[0].status === "fulfilled" ? results[0].value : null;
     if (answer === null) {
       state.messages.pop();
@@ -151,7 +160,8 @@ async function start() {
   setInfill(false);
   for (;;) {
     try {
-      state.props = await getJson("/props");
+      const { data } = await getJson("/v1/models");
+      state.models = await Promise.all(data.map((one) => getJson("/props?model=" + encodeURIComponent(one.id))));
       break;
     } catch (error) {
       if (error.status === 401) {
@@ -164,9 +174,8 @@ async function start() {
   }
   tell("");
   byId("key-form").hidden = true;
-  const model = state.props.model;
-  byId("model").textContent = `${state.props.model_alias}, ${model.diffusion ? "diffusion" : "autoregressive"}, ${model.n_layer} layers`;
-  byId("mode-infill").disabled = !model.diffusion;
+  byId("model").textContent = state.models.map(describeModel).join("; ");
+  byId("mode-infill").disabled = !state.models.some(({ model }) => model.diffusion);
   setPanes(1);
   byId("input").focus();
 }

@@ -26,10 +26,16 @@ const EDITS = [
 let paneCount = 0;
 
 class Pane {
-  constructor(props, tooltip) {
-    this.props = props;
+  constructor(models, index, tooltip) {
+    this.models = models; // what can be asked
+    this.props = models[index];
     this.tooltip = tooltip;
     this.number = ++paneCount;
+    this.reset();
+    this.build();
+  }
+
+  reset() {
     this.run = null;
     this.index = -1; // step shown; the last one while it is written
     this.following = true;
@@ -38,7 +44,18 @@ class Pane {
     this.hidden = new Set(); // prompt positions that the edit hides
     this.timer = 0;
     this.differs = new Set();
+    this.spans = [];
+  }
+
+  // Another model has other settings, layers and heads: the pane begins anew.
+  setModel(index) {
+    this.pause();
+    this.props = this.models[index];
+    const before = this.root;
+    this.reset();
     this.build();
+    before.replaceWith(this.root);
+    this.chosen.focus();
   }
 
   field(label, input, wide) {
@@ -60,6 +77,9 @@ class Pane {
       edit: element("input", { type: "text", placeholder: "none", list: `edits-${this.number}` }),
     };
     const settings = element("div", { class: "settings" });
+    this.chosen = element("select", { onchange: () => this.setModel(this.chosen.selectedIndex) },
+      ...this.models.map((one) => element("option", { selected: one === this.props }, one.model_alias)));
+    if (this.models.length > 1) settings.append(this.field("Model", this.chosen));
     if (diffusion) {
       settings.append(this.field("Algorithm", this.inputs.algorithm), this.field("Steps", this.inputs.steps),
         this.field("Block", this.inputs.block_length), this.field("Threshold", this.inputs.threshold));
@@ -139,7 +159,7 @@ class Pane {
     this.report.hidden = true;
     this.gif.disabled = this.play.disabled = this.slider.disabled = true;
     this.status.textContent = "waiting";
-    const body = { ...this.settings(), ...request, stream: true, diffusion_frames: true, attention: this.attentionDetail() };
+    const body = { model: this.props.model_alias, ...this.settings(), ...request, stream: true, diffusion_frames: true, attention: this.attentionDetail() };
     if (body.diffusion && request.diffusion) body.diffusion = { ...this.settings().diffusion, ...request.diffusion };
     try {
       for await (const chunk of events(await post(path, body, signal))) {
@@ -324,7 +344,7 @@ class Pane {
     if (at < 0 || !this.props.model.diffusion) return;
     const tokens = [...run.prompt.tokens, ...run.before(index)];
     try {
-      const answer = await (await post("/v1/candidates", { tokens, position: run.prompt.tokens.length + at, top: 5 })).json();
+      const answer = await (await post("/v1/candidates", { model: this.props.model_alias, tokens, position: run.prompt.tokens.length + at, top: 5 })).json();
       this.details.replaceChildren(element("h3", {}, `Candidates for answer position ${at} before step ${index + 1}, computed again from the tokens at that moment`),
         element("table", {}, ...answer.candidates.map((one) => element("tr", {}, element("td", { class: "piece" }, visible(one.text)),
           element("td", {}, `${(one.probability * 100).toFixed(1)} %`),
