@@ -53,7 +53,7 @@ function setInfill(on) {
   byId("gap").hidden = !on;
   byId("send").textContent = on ? "Fill" : "Send";
   byId("input").rows = on ? 5 : 2;
-  byId("input").placeholder = on ? "Write a text, select a part of it and make it a gap: [[4]] stands for 4 tokens to fill" : "Write a message";
+  byId("input").placeholder = on ? "Write a text, select a part of it and make it a gap: [[4]] stands for 4 tokens to fill" : state.models.some((one) => one.model_alias.startsWith("buoy-")) ? "Write a message, such as: Tell a story about Mira and a fox." : "Write a message";
   byId("hint").textContent = on ? "[[N]] is a gap of N tokens" : "Enter sends, Shift+Enter begins a new line, Esc stops";
 }
 
@@ -157,7 +157,6 @@ function keepAnswer() {
 
 async function start() {
   setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  setInfill(false);
   for (;;) {
     try {
       const { data } = await getJson("/v1/models");
@@ -174,6 +173,7 @@ async function start() {
   }
   tell("");
   byId("key-form").hidden = true;
+  setInfill(false);
   byId("model").textContent = state.models.map(describeModel).join("; ");
   byId("mode-infill").disabled = !state.models.some(({ model }) => model.diffusion);
   setPanes(1);

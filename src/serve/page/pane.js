@@ -106,7 +106,7 @@ class Pane {
     this.gif = element("button", { type: "button", disabled: true, onclick: () => this.saveGif() }, "Save as GIF");
     this.report = element("button", { type: "button", hidden: true, onclick: () => this.saveReport() }, "Save the full report");
     this.status = element("span", { class: "muted" });
-    this.root = element("section", { class: "pane card", "aria-label": `Pane ${this.number}` }, settings, this.prompt, this.answer,
+    this.root = element("section", { class: "pane card unasked", "aria-label": `Pane ${this.number}` }, settings, this.prompt, this.answer,
       element("div", { class: "player" }, this.play, this.slider, this.label, this.speed),
       element("figure", {}, element("figcaption", {}, element("h2", {}, "Confidence"),
         element("span", { class: "muted" }, "across: positions of the answer; down: steps; the stronger the blue, the more confident; red: written in that step")), this.commits),
@@ -148,6 +148,7 @@ class Pane {
 
   async ask(path, request, signal) {
     this.pause();
+    this.root.classList.remove("unasked");
     const run = new Run(this.props.model.mask_id);
     this.run = run;
     this.following = true;
