@@ -15,7 +15,7 @@ import numpy as np
 from .anchors import find_anchors
 from .recording import RecordingError
 
-__all__ = ["absorption", "temporal", "floating", "sinks", "depth", "targets", "drift", "qk", "qk_maps", "retrieval", "rollout", "compare",
+__all__ = ["absorption", "temporal", "floating", "sinks", "depth", "targets", "drift", "norms", "qk", "qk_maps", "retrieval", "rollout", "compare",
            "token_class"]
 
 NAN = float("nan")
@@ -174,6 +174,32 @@ def drift(run):
                 n = min(va.shape[1], vb.shape[1])
                 with np.errstate(all="ignore"):
                     values["value_norm_change"].append(_mean((abs(vb[:, :n] - va[:, :n]) / va[:, :n])[va[:, :n] > 0]))
+    return _collected(numbers)
+
+
+def norms(run, rule="std:3"):
+    """Norms of values at anchors and elsewhere, and the share of anchors with keys weighted by them; needs v_norm and heads."""
+    if run.reduce not in ("none", "received"):
+        raise RecordingError(f"{run.path}: norms needs --attn-reduce none or received")
+    numbers = {}
+    for layer in run.layers:
+        values = numbers[layer] = {name: [] for name in ["anchor_norm", "other_norm", "norm_ratio", "share", "weighted_share", "with_anchors"]}
+        for step, A in _received_by_step(run, layer).items():
+            cell = _Cell(A, rule)
+            values["with_anchors"].append(cell.found)
+            if not cell.anchors:
+                continue
+            pattern, v = run.pattern(step, layer).astype(np.float64), run.get("v_norm", step, layer).astype(np.float64)
+            alpha = pattern if run.reduce == "received" else pattern.mean(1)  # [H,K]
+            n_head = run.meta["model"]["n_head"]
+            weighted = (alpha * v[[head * len(v) // n_head for head in run.heads]]).sum(0)
+            at = np.isin(np.arange(v.shape[1]), sorted(cell.anchors))
+            anchor, other = _mean(v.mean(0)[at]), _mean(v.mean(0)[~at])
+            values["anchor_norm"].append(anchor)
+            values["other_norm"].append(other)
+            values["norm_ratio"].append(anchor / other if other > 0 else NAN)
+            values["share"].append(alpha.sum(0)[at].sum() / alpha.sum())
+            values["weighted_share"].append(weighted[at].sum() / weighted.sum())
     return _collected(numbers)
 
 

@@ -13,6 +13,7 @@ Findings study_sinks(const StudyParams & params);
 Findings study_depth(const StudyParams & params);
 Findings study_targets(const StudyParams & params);
 Findings study_drift(const StudyParams & params);
+Findings study_norms(const StudyParams & params);
 Findings study_qk(const StudyParams & params);
 Findings study_retrieval(const StudyParams & params);
 Findings study_rollout(const StudyParams & params);

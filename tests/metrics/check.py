@@ -83,6 +83,9 @@ def check(path):
         same(one("targets"), metrics.targets(r), [path, "targets"])
     if r.reduce in ("none", "heads"):
         same(one("drift"), metrics.drift(r), [path, "drift"])
+    if r.reduce in ("none", "received") and "v_norm" in r.meta["recorded"]["taps"]:
+        for rule in ["std:3", "std:1", "bos", "code"]:
+            same(one("norms", "--rule", rule), metrics.norms(r, rule), [path, "norms", rule])
     if r.reduce != "received":
         same(one("rollout"), metrics.rollout(r), [path, "rollout"])
     if "q" in r.meta["recorded"]["taps"] and r.reduce != "regions":
@@ -135,6 +138,8 @@ def check_random():
         "gold-ar": Spec(kind="causal", regions=gold, tokens=few, seed=14),
         "half": Spec(dtype="f2", taps=taps, seed=15), "layers": Spec(layers=[1, 2], n_layer=3, seed=16),
         "norms": Spec(taps=taps + ["v_norm"], seed=23), "ar-norms": Spec(kind="causal", taps=taps + ["v_norm"], seed=24),
+        "received-norms": Spec(reduce="received", taps=["attn", "v_norm"], heads=[1, 3], seed=25),
+        "dual-norms": Spec(cache="dual", taps=["attn", "v_norm"], pattern="peaked", seed=26),
         "one-head": Spec(heads=[3], taps=taps, seed=17), "two-heads": Spec(heads=[1, 2], taps=taps, seed=18),
         "three-heads": Spec(heads=[0, 4, 5], n_head=6, n_head_kv=3, regions=gold, tokens=few, taps=taps, seed=19),
         "one-token": Spec(n_prompt=1, n_new=0, taps=taps, regions=[["bos", [[0, 1]]]]),
@@ -167,6 +172,11 @@ def check_by_hand():
           "distance": (6 / 4 + 4 / 4 + 4 / 4 + 6 / 4) / 4}, ["even"])
     same(run("targets", first)["recordings"][0]["overall"],
          {"prompt": 1.0, "written": 0.0, "masks": 0.0, "distance": (0 + 1 + 2 + 3) / 4}, ["first"])
+    # two keys that receive the same; the value of the first is half as long as the other
+    sink = f"{DIR}/hand-sink.npz"
+    write(sink, Spec(n_prompt=1, n_new=1, n_layer=1, pattern="uniform", taps=["attn", "v_norm"], v_norm=[1.0, 2.0]))
+    same(run("norms", sink, "--rule", "bos")["recordings"][0]["overall"],
+         {"anchor_norm": 1.0, "other_norm": 2.0, "norm_ratio": 1 / 2, "share": 1 / 2, "weighted_share": 1 / 3, "with_anchors": None}, ["sink"])
     for path in [even, first]:
         same(run("drift", path)["recordings"][0]["overall"],
              {"pattern_distance": 0.0, "head_similarity": 1.0, "key_change": None, "value_norm_change": None}, [path])

@@ -32,6 +32,7 @@ class Spec:
         self.block_length = 0
         self.shift = False
         self.tokens = None  # of the finished sequence
+        self.v_norm = None  # of each position; random
         self.__dict__.update(kw)
 
 
@@ -114,7 +115,7 @@ def write(path, spec):
             where = f"step_{s:04d}/layer_{l:02d}.npy"
             data = {"attn": pattern, "q": q, "k": k, "scores": scores}
             if "v_norm" in spec.taps:
-                data["v_norm"] = np.abs(rng.standard_normal((G, K)))
+                data["v_norm"] = np.abs(rng.standard_normal((G, K))) if spec.v_norm is None else np.tile(spec.v_norm[:K], (G, 1))
             for tap in spec.taps:
                 arrays[f"{tap}/{where}"] = data[tap].astype(spec.dtype)
     arrays["tokens.npy"] = tokens
