@@ -219,19 +219,3 @@ TEST_CASE("eval cli: a model without a chat template, and passages that don't fi
     CHECK(contains(result.out, ",,passages=5,1,1,0,")); // n, cut, too long
     CHECK(contains(result.out, ",,closed-book,2,0,1,"));
 }
-
-TEST_CASE("eval cli: real data passes through") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no development data");
-        return;
-    }
-    const std::string dir = temp_dir();
-    for (const char * name : {"nq-open-oracle.jsonl.gz", "hotpotqa_distractor_100.jsonl"}) {
-        const ProgramResult result =
-            eval({"qa", "-m", "buoy-mdm,buoy-arm", "-d", shared_dir() + "/data/" + name, "-o", dir + "/" + name, "-n",
-                  "4", "--limit", "2", "--noise", "2", "--gold-position", "2", "--csv"});
-        CAPTURE(result.err);
-        CHECK(result.code == 0);
-        CHECK(contains(result.out, "buoy-arm,,gold-position=2,2,"));
-    }
-}

@@ -232,10 +232,6 @@ TEST_CASE("K/V is where a layer's attention is computed") {
 }
 
 TEST_CASE("the oracle's tokens come from two servers, with every cache") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no ../shared");
-        return;
-    }
     const Oracle               oracle("llada");
     const std::string          path   = converted_oracle("llada");
     const nlohmann::json &     c      = oracle.expected["cases"][0];
