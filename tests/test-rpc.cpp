@@ -73,6 +73,12 @@ Generation run(const TestModel & model, const ContextParams & params, const std:
 
 TEST_SUITE_BEGIN("RPC servers" * doctest::skip(!has_rpc_server()));
 
+TEST_CASE("the server says what it exposes") {
+    const std::string says = "it has no password and no encryption";
+    CHECK(run_program({"llama-rpc-server", {"-d", "nothing"}, {}, {}, {}}).err.find(says) != std::string::npos);
+    CHECK(run_program({"llama-rpc-server", {"--help"}, {}, {}, {}}).err.find(says) == std::string::npos);
+}
+
 TEST_CASE("servers are devices with memory") {
     add_servers_once(2);
     size_t n_servers = 0;
