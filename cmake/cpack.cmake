@@ -54,9 +54,13 @@ install(CODE "
         endif()
     endforeach()" COMPONENT bundled)
 
+# the same bytes from every build: the staged files are as old as the release
+set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/cmake/cpack-times.cmake")
+
 include(CPack)
 
 # after `package`; not part of the default tests, which build other presets
 enable_testing()
 add_test(NAME package-bare COMMAND "${PROJECT_SOURCE_DIR}/tests/package/bare.sh" "${CMAKE_BINARY_DIR}")
-set_tests_properties(package-bare PROPERTIES LABELS package TIMEOUT 1800)
+add_test(NAME package-supply COMMAND "${PROJECT_SOURCE_DIR}/tests/package/supply.sh" "${PROJECT_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
+set_tests_properties(package-bare package-supply PROPERTIES LABELS package TIMEOUT 1800)

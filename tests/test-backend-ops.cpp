@@ -8,6 +8,7 @@
 #include "support/oracle.h"
 #include "support/paths.h"
 #include "support/random-context.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -259,7 +260,7 @@ std::string table_line(const Row & row) {
 TEST_CASE("the backends have every operation we use, and the docs say which") {
     const std::string tree = llama_cpp_dir();
     if (tree.empty()) {
-        MESSAGE("skipped: the pinned llama.cpp is not on this machine");
+        skip("the pinned llama.cpp is not on this machine");
         return;
     }
     const std::vector<Row> rows = all_rows();

@@ -340,7 +340,7 @@ TEST_CASE("cli attn: Ctrl-C and SIGTERM leave a recording up to the last complet
             "-m", layered_model("llada"), "--raw",    "-p",          "abc", "-n", "3000", "--no-perf", "--attn-dump",
             path, "--attn-reduce",        "received", "--ignore-eos"};
         Program program(spec);
-        for (int i = 0; i < 3000 && !std::filesystem::exists(path + ".part"); i++) {
+        for (int i = 0; i < 30000 && !std::filesystem::exists(path + ".part"); i++) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1500));

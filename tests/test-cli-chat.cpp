@@ -7,12 +7,10 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -79,7 +77,7 @@ namespace {
 
 // A chat whose answers take long, and the pipe that it reads from.
 struct SlowChat {
-    SlowChat() : path(tiny_chat_model("llada")), dir(temp_dir()) {
+    explicit SlowChat(int ms) : path(tiny_chat_model("llada")), dir(temp_dir()), pause_ms(ms) {
         REQUIRE(mkfifo((dir + "/pipe").c_str(), 0600) == 0);
         fd = open((dir + "/pipe").c_str(), O_RDWR | O_CLOEXEC);
         REQUIRE(fd >= 0);
@@ -94,15 +92,15 @@ struct SlowChat {
 
     void type(const std::string & text) const {
         CHECK(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-        pause();
+        pause_for(pause_ms);
     }
     void send(int signal) const {
         program->send(signal);
-        pause();
+        pause_for(pause_ms);
     }
-    static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(400)); }
 
     std::string              path, dir;
+    int                      pause_ms;
     int                      fd = -1;
     std::unique_ptr<Program> program;
 };
@@ -110,33 +108,31 @@ struct SlowChat {
 } // namespace
 
 TEST_CASE("cli: in a chat Ctrl-C stops the answer, twice at the prompt it leaves; SIGTERM leaves") {
-    {
-        SlowChat chat;
+    ProgramResult result;
+    CAPTURE(result.err);
+    CHECK(caught([&](int ms) {
+        SlowChat chat(ms);
         chat.type("one\n");
         chat.send(SIGINT);
         chat.type("/exit\n");
-        const ProgramResult result = chat.program->finish();
-        CHECK(result.code == 0);
-        CHECK(result.err == "");
-        CHECK(result.out.size() > 1);
-    }
-    {
-        SlowChat chat;
+        result = chat.program->finish();
+        return result.code == 0 && result.err.empty() && result.out.size() > 1; // else the answer had not begun
+    }));
+    CHECK(caught([&](int ms) {
+        SlowChat chat(ms);
         chat.type("one\n");
         chat.send(SIGTERM);
-        const ProgramResult result = chat.program->finish();
-        CHECK(result.code == 130);
-        CHECK(result.out.size() > 1);
-    }
-    {
-        SlowChat chat;
-        chat.pause();
+        result = chat.program->finish();
+        return result.code == 130 && result.out.size() > 1;
+    }));
+    CHECK(caught([&](int ms) {
+        SlowChat chat(ms);
+        pause_for(ms);
         chat.send(SIGINT);
         chat.send(SIGINT);
-        const ProgramResult result = chat.program->finish();
-        CHECK(result.code == 130);
-        CHECK(result.out == "");
-    }
+        result = chat.program->finish();
+        return result.code == 130 && result.out.empty();
+    }));
 }
 
 #endif

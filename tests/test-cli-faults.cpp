@@ -10,12 +10,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <thread>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -267,13 +265,16 @@ TEST_CASE("cli faults: a locale with a decimal comma changes nothing") {
 #ifdef __linux__ // where /proc shows how far a program is
 
 TEST_CASE("cli faults: one Ctrl-C shows what is there, two end at once") {
-    const auto pause = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
     for (const int signal : {SIGINT, SIGTERM}) {
-        Program once(spec_of({"-m", diffusion_model(), "-p", "the", "-n", "1500", "-t", "1"}));
-        REQUIRE(once.await_mapping(diffusion_model()));
-        pause(300);
-        once.send(signal);
-        const ProgramResult text = once.finish();
+        ProgramResult text;
+        CHECK(caught([&](int ms) {
+            Program once(spec_of({"-m", diffusion_model(), "-p", "the", "-n", "1500", "-t", "1"}));
+            REQUIRE(once.await_mapping(diffusion_model()));
+            pause_for(ms);
+            once.send(signal);
+            text = once.finish();
+            return !text.out.empty(); // else the model was still being loaded
+        }));
         CAPTURE(text.err);
         CHECK(text.code == 130);
         CHECK(text.err == "");
@@ -287,9 +288,9 @@ TEST_CASE("cli faults: one Ctrl-C shows what is there, two end at once") {
     const std::string path = random_gguf(slow);
     Program           twice(spec_of({"-m", path, "-p", "the", "-n", "4000", "-t", "1"}));
     REQUIRE(twice.await_mapping(path));
-    pause(300);
+    pause_for(300);
     twice.send(SIGINT);
-    pause(50);
+    pause_for(50);
     twice.send(SIGINT);
     const ProgramResult nothing = twice.finish();
     CHECK(nothing.code == 130);

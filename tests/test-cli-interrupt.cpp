@@ -8,9 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -71,7 +69,7 @@ TEST_CASE("cli interrupt: Ctrl-C while a prompt is awaited") {
     spec.input       = pipe;
     Program program(spec);
     REQUIRE(program.await_handler(SIGINT));
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    pause_for(500);
     program.send(SIGINT);
     const ProgramResult result = program.finish();
     close(fd);
@@ -103,11 +101,15 @@ TEST_CASE("cli interrupt: Ctrl-C while a long prompt is read") {
     slow.n_embd            = 256;
     slow.n_layer           = 8;
     const std::string path = random_gguf(slow);
-    Program           program(spec_of({"-m", path, "--tokens", tokens_file(4000), "-n", "8", "--json", "-fa", "off"}));
-    REQUIRE(program.await_mapping(path));
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    program.send(SIGINT);
-    const ProgramResult result = program.finish();
+    ProgramResult     result;
+    REQUIRE(caught([&](int ms) {
+        Program program(spec_of({"-m", path, "--tokens", tokens_file(4000), "-n", "8", "--json", "-fa", "off"}));
+        REQUIRE(program.await_mapping(path));
+        pause_for(ms);
+        program.send(SIGINT);
+        result = program.finish();
+        return result.code != 130 || !result.out.empty(); // else the model was still being loaded
+    }));
     CAPTURE(result.out.substr(0, 200));
     CHECK(result.code == 130);
     CHECK(result.err == "");

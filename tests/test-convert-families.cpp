@@ -24,14 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json   = nlohmann::json;
 
-bool no_shared() {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return true;
-    }
-    return false;
-}
-
 // The oracle's checkpoint with another config.
 std::string convert_changed(const std::string & name, const std::function<void(Json &)> & change) {
     const std::string dir = temp_dir() + "/hf";
@@ -80,9 +72,6 @@ Logits logits_of(const std::string & path, const Oracle & oracle, int32_t block_
 } // namespace
 
 TEST_CASE("convert families: models made of autoregressive ones equal those made from the start") {
-    if (no_shared()) {
-        return;
-    }
     const struct {
         const char * oracle;
         const char * named;
@@ -112,9 +101,6 @@ TEST_CASE("convert families: models made of autoregressive ones equal those made
 }
 
 TEST_CASE("convert families: what the config says, or what its authors assume") {
-    if (no_shared()) {
-        return;
-    }
     const auto number = [](const std::string & path, const char * key) {
         return GgufFile::open(path).get_int(key).value_or(-1);
     };
@@ -142,9 +128,6 @@ TEST_CASE("convert families: what the config says, or what its authors assume") 
 }
 
 TEST_CASE("convert families: experts that don't fit the config") {
-    if (no_shared()) {
-        return;
-    }
     const auto says = [](const std::string & text, const std::string & part) {
         CAPTURE(text);
         CHECK(text.find(part) != std::string::npos);

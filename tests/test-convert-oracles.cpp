@@ -4,7 +4,6 @@
 #include "support/converted.h"
 #include "support/llama-run.h"
 #include "support/oracle.h"
-#include "support/paths.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -26,14 +25,6 @@ using Json = nlohmann::json;
 const std::vector<std::string> ORACLES = {
     "llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied",
 };
-
-bool have_shared() {
-    if (shared_dir().empty()) {
-        MESSAGE("shared/ is absent, skipped");
-        return false;
-    }
-    return true;
-}
 
 Json oracle_file(const std::string & name, const char * file) {
     std::ifstream in(oracle_dir(name) + "/" + file);
@@ -158,9 +149,6 @@ void check_contents(const std::string & name, const std::string & outtype) {
         }
         CAPTURE(tensor.name);
         const SafetensorsTensor * from = source.find(source_name(tensor.name, arch == "llada"));
-        if (from == nullptr && tensor.name == "token_embd.weight") {
-            from = source.find("lm_head.weight"); // tied and stored under this name only
-        }
         REQUIRE(from != nullptr);
         ++n_found;
         const bool matrix = from->shape.size() == 2;
@@ -188,21 +176,14 @@ void check_contents(const std::string & name, const std::string & outtype) {
 } // namespace
 
 TEST_CASE("convert: every tensor's content equals the checkpoint's") {
-    if (!have_shared()) {
-        return;
-    }
     for (const std::string & name : ORACLES) {
         for (const char * outtype : {"f32", "f16", "bf16", "q8_0"}) {
             check_contents(name, outtype);
         }
     }
-    check_contents("tinystories-656k", "f32");
 }
 
 TEST_CASE("convert: libllama loads the file and computes the authors' logits") {
-    if (!have_shared()) {
-        return;
-    }
     for (const std::string & name : ORACLES) {
         const Oracle             oracle(name);
         const std::vector<float> expected = oracle.floats("logits");
@@ -219,9 +200,6 @@ TEST_CASE("convert: libllama loads the file and computes the authors' logits") {
 }
 
 TEST_CASE("convert: the keys say what the config says") {
-    if (!have_shared()) {
-        return;
-    }
     for (const std::string & name : ORACLES) {
         CAPTURE(name);
         const GgufFile    file   = GgufFile::open(converted_oracle(name));
@@ -264,16 +242,4 @@ TEST_CASE("convert: the keys say what the config says") {
     };
     CHECK(normalizer("llada") == "none");
     CHECK(normalizer("dream") == "nfc");
-}
-
-TEST_CASE("convert: tied weights stored under the head's name, Llama-2 style tokenizer") {
-    if (!have_shared()) {
-        return;
-    }
-    const std::string path = converted_oracle("tinystories-656k");
-    const GgufFile    file = GgufFile::open(path);
-    CHECK(file.require_string("tokenizer.ggml.model") == "llama");
-    CHECK(file.find_tensor("output.weight") == nullptr);
-    const std::string text = llama_greedy_text(path, "Once upon a time", 60);
-    CHECK(text.find(", a little girl named Lily lived in a small house with her mom") == 0);
 }

@@ -109,28 +109,6 @@ TEST_CASE("a model split over files is the same as one") {
     CHECK(logits_of(last, tokens) == logits_of(path, tokens));
 }
 
-TEST_CASE("a trained model continues a story as libllama does") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return;
-    }
-    TestModel model;
-    model.path            = converted_oracle("tinystories-656k", "f32");
-    const Vocab    vocab  = Vocab::load(model.path);
-    const auto     prompt = vocab.encode("Once upon a time", true, false);
-    GenerateParams params;
-    params.n_predict      = 64;
-    ContextParams context = exact_params();
-    const auto    ours    = generate(*load_context(model, context), prompt, params);
-    const auto    theirs  = generate(*load_llama_context(model, context), prompt, params);
-    CHECK(ours.tokens == theirs.tokens);
-    const std::string text = vocab.decode(ours.tokens);
-    CHECK(text.find("little girl named") != std::string::npos); // fluent TinyStories English, not token salad
-    // the fast path may round differently, but not change what a trained model says in its first sentence
-    const auto fast = vocab.decode(generate(*load_context(model, {}), prompt, params).tokens);
-    CHECK(fast.substr(0, 40) == text.substr(0, 40));
-}
-
 TEST_CASE("loading tells how far it is after every tensor, and ends where nobody waits for it") {
     std::vector<float> told;
     TestModel          model;

@@ -3,7 +3,6 @@
 #include "buoy/context.h"
 #include "support/converted.h"
 #include "support/oracle.h"
-#include "support/paths.h"
 #include "support/random-context.h"
 #include "support/tap-log.h"
 
@@ -28,20 +27,9 @@ std::unique_ptr<Context> load(const std::string & name, const std::string & outt
     return load_context(model, params);
 }
 
-bool no_shared() {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return true;
-    }
-    return false;
-}
-
 } // namespace
 
 TEST_CASE("logits equal the reference") {
-    if (no_shared()) {
-        return;
-    }
     for (const char * name : oracle_names) {
         CAPTURE(std::string(name));
         const Oracle             oracle(name);
@@ -61,9 +49,6 @@ TEST_CASE("logits equal the reference") {
 }
 
 TEST_CASE("F16 and Q8_0 files stay close to the reference") {
-    if (no_shared()) {
-        return;
-    }
     for (const char * name : oracle_names) {
         CAPTURE(std::string(name));
         const Oracle oracle(name);
@@ -78,9 +63,6 @@ TEST_CASE("F16 and Q8_0 files stay close to the reference") {
 }
 
 TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
-    if (no_shared()) {
-        return;
-    }
     for (const char * name : oracle_names) {
         CAPTURE(std::string(name));
         const Oracle oracle(name);
@@ -114,9 +96,6 @@ TEST_CASE("attention patterns, residual stream, q and k equal the reference") {
 }
 
 TEST_CASE("reductions of attention patterns equal the reference's") {
-    if (no_shared()) {
-        return;
-    }
     for (const char * name : oracle_names) {
         CAPTURE(std::string(name));
         const Oracle             oracle(name);
@@ -144,9 +123,6 @@ TEST_CASE("reductions of attention patterns equal the reference's") {
 }
 
 TEST_CASE("recomputing part of a sequence against stored keys and values equals Fast-dLLM's caches") {
-    if (no_shared()) {
-        return;
-    }
     for (const char * name : {"llada", "llada-256-bf16", "dream"}) {
         CAPTURE(std::string(name));
         const Oracle oracle(name);

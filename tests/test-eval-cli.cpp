@@ -24,7 +24,7 @@ ProgramSpec spec_of(const Args & args) {
     spec.name        = "llama-diffusion-eval";
     spec.args        = args;
     spec.env         = {{"LLAMA_ARG_THREADS", "1"}};
-    spec.seconds_max = is_sanitized() ? 500 : 120;
+    spec.seconds_max = 1000;
     return spec;
 }
 
@@ -78,7 +78,7 @@ size_t size_of(const std::string & path) {
 
 // Waits until the file is larger than that; false where the program takes too long.
 bool await_growth(const std::string & path, size_t size) {
-    for (int i = 0; i < 30000 && size_of(path) <= size; i++) {
+    for (int i = 0; i < 150000 && size_of(path) <= size; i++) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return size_of(path) > size;
@@ -218,20 +218,4 @@ TEST_CASE("eval cli: a model without a chat template, and passages that don't fi
     CHECK(result.code == 0);
     CHECK(contains(result.out, ",,passages=5,1,1,0,")); // n, cut, too long
     CHECK(contains(result.out, ",,closed-book,2,0,1,"));
-}
-
-TEST_CASE("eval cli: real data passes through") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no development data");
-        return;
-    }
-    const std::string dir = temp_dir();
-    for (const char * name : {"nq-open-oracle.jsonl.gz", "hotpotqa_distractor_100.jsonl"}) {
-        const ProgramResult result =
-            eval({"qa", "-m", "buoy-mdm,buoy-arm", "-d", shared_dir() + "/data/" + name, "-o", dir + "/" + name, "-n",
-                  "4", "--limit", "2", "--noise", "2", "--gold-position", "2", "--csv"});
-        CAPTURE(result.err);
-        CHECK(result.code == 0);
-        CHECK(contains(result.out, "buoy-arm,,gold-position=2,2,"));
-    }
 }

@@ -98,17 +98,3 @@ TEST_CASE("gzip is unpacked, whatever the file's name") {
     CHECK_THROWS_AS(load_dataset(dir + "/missing.jsonl"), Error);
     CHECK_THROWS_AS(load_dataset(dir), Error);
 }
-
-TEST_CASE("real data") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no development data");
-        return;
-    }
-    const QaDataset nq = load_dataset(shared_dir() + "/data/nq-open-oracle.jsonl.gz");
-    CHECK(nq.items.size() == 2655);
-    CHECK(nq.items[0].answers == std::vector<std::string>{"Wilhelm Conrad R\xC3\xB6ntgen"});
-    CHECK(nq.items[0].passages.at(0).gold);
-    const QaDataset hotpot = load_dataset(shared_dir() + "/data/hotpotqa_distractor_100.jsonl");
-    CHECK(hotpot.items.size() == 100);
-    CHECK(hotpot.items[0].passages.size() == 10);
-}

@@ -4,6 +4,7 @@
 #include "eval/score.h"
 #include "support/paths.h"
 #include "support/python.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +15,7 @@ using namespace buoy::test;
 
 TEST_CASE("scores are those of an independent implementation") {
     if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
+        skip("no Python with numpy");
         return;
     }
     const std::string path = temp_dir() + "/scored.jsonl";

@@ -1,4 +1,4 @@
-// The families of shared/oracles2: every generation case, step for step.
+// The newer families of tests/oracles: every generation case, step for step.
 
 #include "buoy/error.h"
 #include "buoy/generate.h"
@@ -24,14 +24,6 @@ namespace {
 
 using Json  = nlohmann::json;
 using Steps = std::vector<std::vector<std::pair<int32_t, int32_t>>>;
-
-bool no_shared() {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return true;
-    }
-    return false;
-}
 
 // Steps in which nothing was written are left out: the reference stores a finished block in a pass of its own, we need not.
 Steps written(const Json & steps) {
@@ -115,9 +107,6 @@ GenerateParams two_mode_params(const Json & c) {
 } // namespace
 
 TEST_CASE("Stable-DiffCoder and iLLaDA write what their authors' code writes") {
-    if (no_shared()) {
-        return;
-    }
     for (const char * name : {"stable-diffcoder", "illada"}) {
         const Oracle oracle(name);
         const auto   context = load(name);
@@ -175,9 +164,6 @@ TEST_CASE("appended blocks: each is decoded as the last one of a shorter canvas"
 }
 
 TEST_CASE("Nemotron-Labs-Diffusion: causal, behind a causal prompt, and both ways") {
-    if (no_shared()) {
-        return;
-    }
     const Oracle   oracle("nemotron-labs-diffusion");
     const auto     ids      = oracle.ids("input_ids");
     const auto     qk_layer = oracle.expected["forward"]["qk_layer"].get<int32_t>();
@@ -214,9 +200,6 @@ TEST_CASE("Nemotron-Labs-Diffusion: causal, behind a causal prompt, and both way
 }
 
 TEST_CASE("Nemotron-Labs-Diffusion makes the calls that its authors' code makes") {
-    if (no_shared()) {
-        return;
-    }
     const auto   both           = load("nemotron-labs-diffusion");
     const auto   autoregressive = load("nemotron-labs-diffusion", ModelMode::ar);
     const Oracle oracle("nemotron-labs-diffusion");
@@ -301,9 +284,6 @@ TEST_CASE("speculation writes what the autoregressive mode writes") {
 }
 
 TEST_CASE("the algorithms that serve LLaDA2 write what SGLang's code writes") {
-    if (no_shared()) {
-        return;
-    }
     const auto   context = load("llada2-moe");
     const Oracle oracle("llada2-algorithms");
     for (const Json & c : oracle.expected["cases"]) {
@@ -368,9 +348,6 @@ TEST_CASE("a batch of a model with two modes, and the steps it may take") {
 
 // Quantised files say nearly what the F16 file says; random weights know nothing, so it is about the numbers alone.
 TEST_CASE("the newer families' quantised files: loss") {
-    if (no_shared()) {
-        return;
-    }
     const std::string text = temp_dir() + "/text.txt";
     std::ofstream     file(text);
     for (const char * name : {"illada", "nemotron-labs-diffusion"}) {
@@ -396,9 +373,6 @@ TEST_CASE("the newer families' quantised files: loss") {
 }
 
 TEST_CASE("cli: the cases of the newer families are replayed") {
-    if (no_shared()) {
-        return;
-    }
     for (const auto & [name, model] : {std::pair{"stable-diffcoder", "stable-diffcoder"},
                                        {"illada", "illada"},
                                        {"llada2-algorithms", "llada2-moe"},

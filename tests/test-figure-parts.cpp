@@ -8,6 +8,7 @@
 #include "figure/text.h"
 #include "support/figure-files.h"
 #include "support/paths.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -253,7 +254,7 @@ TEST_CASE("large images are embedded in SVG as they are") {
 
 TEST_CASE("Python's own modules read our files") {
     if (std::system("python3 -c 'import xml.etree.ElementTree, zlib' 2>/dev/null") != 0) {
-        MESSAGE("skipped: no python3");
+        skip("no python3");
         return;
     }
     const std::string dir = test::temp_dir();

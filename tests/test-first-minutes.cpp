@@ -11,9 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <csignal>
-#include <thread>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -50,7 +48,7 @@ TEST_CASE("first minutes: a run that is too long is refused before it starts, or
     const size_t        n_prompt = Vocab::load(bundled("buoy-mdm")).encode_chat({{"user", "hello"}}, true).size();
     check_refused(far, "-c " + std::to_string(n_prompt + 100000));
     CHECK(contains(far.err, "the model was trained for 1024"));
-    CHECK(far.seconds < 10);
+    CHECK(far.seconds < 60); // of hours
     check_refused(cli(args + Args{"-n", "100000", "-c", "2000"}), "-c");
 
     const std::string   n_all = std::to_string(n_prompt + 1100);
@@ -200,13 +198,17 @@ TEST_CASE("first minutes: Ctrl-C is answered at once, where someone can read it"
         spec.name     = "llama-diffusion-cli";
         spec.args     = {"-m", path, "-p", "the", "-n", "1000", "-t", "1", "--no-perf", "-s", "1"};
         spec.terminal = terminal;
-        Program program(spec);
-        REQUIRE(program.await_mapping(path));
-        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-        program.send(SIGINT);
-        const ProgramResult result = program.finish();
+        ProgramResult     result;
+        const std::string told = "stopping after this step; press Ctrl-C again to quit";
+        CHECK(caught([&](int ms) {
+            Program program(spec);
+            REQUIRE(program.await_mapping(path));
+            pause_for(ms);
+            program.send(SIGINT);
+            result = program.finish();
+            return contains(result.err, told) == terminal; // else the model was still being loaded
+        }));
         CHECK(result.code == 130);
-        CHECK(contains(result.err, "stopping after this step; press Ctrl-C again to quit") == terminal);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "support/hf-dir.h"
 #include "support/paths.h"
 #include "support/python.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +22,7 @@ namespace {
 
 bool ready() {
     if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
+        skip("no Python with numpy");
         return false;
     }
     return true;
@@ -386,7 +387,7 @@ print("ok")
 )",
                                        {source_dir() + "/gguf-py", temp_dir()});
     if (out == "skipped\n") {
-        MESSAGE("skipped: no pip, setuptools and wheel");
+        skip("no pip, setuptools and wheel");
         return;
     }
     CHECK(out == "ok\n");
@@ -398,7 +399,7 @@ TEST_CASE("gguf-py: the example draws a figure") {
     }
     if (run_python("import importlib.util\nprint(importlib.util.find_spec('matplotlib') is not None)\n", {}) !=
         "True\n") {
-        MESSAGE("skipped: no matplotlib");
+        skip("no matplotlib");
         return;
     }
     const std::string path = temp_dir() + "/run.npz";

@@ -9,7 +9,6 @@
 #include "engine/row-summary.h"
 #include "support/converted.h"
 #include "support/oracle.h"
-#include "support/paths.h"
 #include "support/random-context.h"
 #include "support/tap-log.h"
 #include "support/text.h"
@@ -35,14 +34,6 @@ std::unique_ptr<Context> load(const std::string & path, const ContextParams & pa
     TestModel model;
     model.path = path;
     return load_llama_context(model, params);
-}
-
-bool no_shared() {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return true;
-    }
-    return false;
 }
 
 std::vector<int32_t> some_tokens(int32_t n) {
@@ -109,9 +100,6 @@ std::string error_of(const std::function<void()> & action) {
 } // namespace
 
 TEST_CASE("llama engine: logits equal the reference, with and without stored K/V") {
-    if (no_shared()) {
-        return;
-    }
     for (const std::string & name : oracle_names) {
         CAPTURE(name);
         const Oracle             oracle(name);
@@ -143,9 +131,6 @@ TEST_CASE("llama engine: logits equal the reference, with and without stored K/V
 }
 
 TEST_CASE("llama engine: taps equal the reference and our engine's") {
-    if (no_shared()) {
-        return;
-    }
     for (const std::string & name : oracle_names) {
         CAPTURE(name);
         const Oracle   oracle(name);
@@ -292,13 +277,11 @@ TEST_CASE("llama engine: reductions and selections equal sums over the unreduced
         rest.kv                  = KvUse::store;
         observer(rest).selection = selection;
         check(*gemma, rest, 8, 20, nullptr);
-        if (!no_shared()) {
-            for (const char * name : {"llada", "qwen3-tied"}) {
-                TestModel model;
-                model.path      = converted_oracle(name);
-                const auto ours = load_context(model, exact_params());
-                check(*load(model.path), request, 0, 20, ours.get());
-            }
+        for (const char * name : {"llada", "qwen3-tied"}) {
+            TestModel model;
+            model.path      = converted_oracle(name);
+            const auto ours = load_context(model, exact_params());
+            check(*load(model.path), request, 0, 20, ours.get());
         }
     }
 }

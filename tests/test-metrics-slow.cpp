@@ -5,6 +5,7 @@
 #include "observe/record-member.h"
 #include "support/cli.h"
 #include "support/paths.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -94,7 +95,7 @@ uint64_t bytes_read_by(const Program & program) {
 TEST_CASE("metrics slow: 1 GB is read once, in little memory") {
     const std::string dir = temp_dir();
     if (std::filesystem::space(dir).available < 2ull << 30) {
-        MESSAGE("skipped: less than 2 GiB of disk");
+        skip("less than 2 GiB of disk");
         return;
     }
     const std::string path = dir + "/run.npz";

@@ -4,6 +4,7 @@
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
 #include "support/python.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +14,7 @@ namespace {
 
 bool ready() {
     if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
+        skip("no Python with numpy");
         return false;
     }
     return true;

@@ -3,6 +3,7 @@
 #include "support/cli.h"
 #include "support/paths.h"
 #include "support/python.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +14,7 @@ TEST_CASE("notebook: runs, draws, and its sentences are its numbers") {
         run_python("import importlib.util\n"
                    "print(all(importlib.util.find_spec(n) for n in ['nbclient', 'ipykernel', 'matplotlib']))\n",
                    {}) != "True\n") {
-        MESSAGE("skipped: needs Python with numpy, matplotlib, nbclient and ipykernel");
+        skip("needs Python with numpy, matplotlib, nbclient and ipykernel");
         return;
     }
     const std::string out = run_python(R"(

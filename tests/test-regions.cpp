@@ -206,10 +206,6 @@ TEST_CASE("regions: what is not in the prompt is named") {
 }
 
 TEST_CASE("regions: a normalising tokenizer's text is found as it was typed") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return;
-    }
     const Vocab       vocab = Vocab::load(converted_oracle("qwen2")); // NFC
     const std::string typed = "cafe\xCC\x81 au lait";                 // e and a combining accent
     RegionSource      source;

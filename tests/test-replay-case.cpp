@@ -164,10 +164,6 @@ TEST_CASE("cli: a case of another model is refused, flags after a case override 
 }
 
 TEST_CASE("cli: the published cases are replayed") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return;
-    }
     int n_cases = 0;
     for (const char * name : {"llada", "dream", "llama", "sdar", "fast-dllm-v2", "llada2-moe", "llada21-moe", "rnd1"}) {
         const Oracle oracle(name);
@@ -182,15 +178,11 @@ TEST_CASE("cli: the published cases are replayed") {
 }
 
 TEST_CASE("cli: the published cases of the decoding methods are replayed") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return;
-    }
     int n_cases = 0;
     for (const char * name : {"llada", "dream"}) {
         for (const char * method :
              {"localleap", "klass", "dawn", "wino", "daedal", "d2cache", "elastic", "dllm_cache"}) {
-            const std::string file = shared_dir() + "/oracles-decoders/" + name + "/" + method + ".json";
+            const std::string file = oracles_dir() + "/decoders/" + name + "/" + method + ".json";
             if (!std::filesystem::exists(file)) {
                 continue; // some have it for LLaDA only
             }

@@ -3,6 +3,7 @@
 #include "support/cli.h"
 #include "support/paths.h"
 #include "support/python.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -10,11 +11,11 @@ using namespace buoy::test;
 
 TEST_CASE("report: in a browser") {
     if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
+        skip("no Python with numpy");
         return;
     }
     if (contains(run_python(test_script("report", "chromium.py") + "print(find_chromium())", {}), "None")) {
-        MESSAGE("skipped: no Chromium");
+        skip("no Chromium");
         return;
     }
     const std::string real = temp_dir() + "/real.npz";

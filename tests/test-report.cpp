@@ -7,6 +7,7 @@
 #include "support/gguf-bytes.h"
 #include "support/paths.h"
 #include "support/python.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -91,7 +92,7 @@ TEST_CASE("report: a packed row is its largest value and bytes of square roots")
 
 TEST_CASE("report: a page carries its recording's numbers, and as many as it may") {
     if (numpy_python().empty()) {
-        MESSAGE("skipped: no Python with numpy");
+        skip("no Python with numpy");
         return;
     }
     const std::string out =

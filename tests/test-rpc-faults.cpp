@@ -30,6 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double seconds_to_notice = 60; // it takes none; others may need the processor
+
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Something that listens, takes one client, says what it is told to say and hangs up.
@@ -110,7 +112,7 @@ template <typename Call> void check_lost(const RpcServer & server, const Call & 
     }
     CHECK(what.find(server.endpoint()) != std::string::npos);
     CHECK(what.find('\n') == std::string::npos);
-    CHECK(seconds_since(begin) < 10.0);
+    CHECK(seconds_since(begin) < seconds_to_notice);
 }
 
 } // namespace
@@ -227,14 +229,14 @@ TEST_CASE("the program ends with 2 and one line, and the recording has every ste
         }
         return bytes;
     };
-    for (int i = 0; i < 2000 && written() < 200000; i++) {
+    for (int i = 0; i < 20000 && written() < 200000; i++) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     REQUIRE(written() >= 200000);
     const Clock::time_point killed = Clock::now();
     second.send(SIGKILL);
     const ProgramResult result = program.finish();
-    CHECK(seconds_since(killed) < 10.0);
+    CHECK(seconds_since(killed) < seconds_to_notice);
     CHECK(result.code == 2);
     const std::string last =
         "llama-diffusion-cli: RPC server '" + second.endpoint() + "': lost: the connection broke\n";

@@ -73,6 +73,12 @@ Generation run(const TestModel & model, const ContextParams & params, const std:
 
 TEST_SUITE_BEGIN("RPC servers" * doctest::skip(!has_rpc_server()));
 
+TEST_CASE("the server says what it exposes") {
+    const std::string says = "it has no password and no encryption";
+    CHECK(run_program({"llama-rpc-server", {"-d", "nothing"}, {}, {}, {}}).err.find(says) != std::string::npos);
+    CHECK(run_program({"llama-rpc-server", {"--help"}, {}, {}, {}}).err.find(says) == std::string::npos);
+}
+
 TEST_CASE("servers are devices with memory") {
     add_servers_once(2);
     size_t n_servers = 0;
@@ -232,10 +238,6 @@ TEST_CASE("K/V is where a layer's attention is computed") {
 }
 
 TEST_CASE("the oracle's tokens come from two servers, with every cache") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no ../shared");
-        return;
-    }
     const Oracle               oracle("llada");
     const std::string          path   = converted_oracle("llada");
     const nlohmann::json &     c      = oracle.expected["cases"][0];

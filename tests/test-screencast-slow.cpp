@@ -3,6 +3,7 @@
 #include "support/cli.h"
 #include "support/paths.h"
 #include "support/python.h"
+#include "support/skip.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +12,7 @@ using namespace buoy::test;
 TEST_CASE("screencast: in a browser") {
     if (numpy_python().empty() ||
         contains(run_python(test_script("report", "chromium.py") + "print(find_chromium())", {}), "None")) {
-        MESSAGE("skipped: no Python or no Chromium");
+        skip("no Python or no Chromium");
         return;
     }
     const std::string dir  = temp_dir();

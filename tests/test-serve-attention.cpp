@@ -8,8 +8,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+
+#include <sys/resource.h>
 
 using namespace buoy;
 using namespace buoy::test;
@@ -111,6 +114,20 @@ TEST_CASE("serve: recordings have a limit, and a disk that fails ends one reques
     TestService broken(tiny_chat_model("llada"), gone);
     CHECK(broken.post("/v1/chat/completions", {{"messages", question}, {"record", true}}).status >= 400);
     CHECK(broken.post("/v1/chat/completions", {{"messages", question}}).status == 200);
+
+    const serve::ServeParams full = recording_params();
+    TestService              crowded(tiny_chat_model("llada"), full);
+    rlimit                   kept = {};
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &kept) == 0);
+    rlimit little   = kept;
+    little.rlim_cur = 200;
+    std::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &little) == 0);
+    const int status = crowded.post("/v1/chat/completions", {{"messages", question}, {"record", true}}).status;
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &kept) == 0);
+    CHECK(status >= 400);
+    CHECK(std::filesystem::is_empty(full.runs_dir));
+    CHECK(crowded.post("/v1/chat/completions", {{"messages", question}, {"record", true}}).status == 200);
 
     TestService none(tiny_chat_model("llada"), small_params());
     CHECK(contains(none.post("/v1/chat/completions", {{"messages", question}, {"record", true}}).body, "--runs-dir"));

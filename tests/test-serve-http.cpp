@@ -73,7 +73,7 @@ struct TestServer {
     }
 
     bool await_running(size_t n) {
-        for (int i = 0; i < 2000; i++) {
+        for (int i = 0; i < 20000; i++) {
             if (n_running() == n) {
                 return true;
             }
@@ -284,7 +284,7 @@ struct RunningServer {
                {},
                {},
                {}}) {
-        for (int i = 0; i < 5000 && port == 0; i++) {
+        for (int i = 0; i < 50000 && port == 0; i++) {
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
             const std::string text = read_file(log);
             const size_t      at   = text.find("http://127.0.0.1:");
@@ -306,7 +306,7 @@ TEST_CASE("server program: the first signal finishes what was asked for, the sec
     {
         RunningServer   server;
         httplib::Client client("127.0.0.1", server.port);
-        client.set_read_timeout(60);
+        client.set_read_timeout(300);
         std::string     text;
         std::thread     asking([&] {
             const auto answer = client.Post("/v1/chat/completions", long_request(true).dump(), "application/json");

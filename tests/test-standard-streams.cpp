@@ -107,7 +107,7 @@ TEST_CASE("standard streams: llama-simple and llama-rpc-server open them as well
             in >> pid;
             return fs::read_symlink("/proc/" + pid + "/fd/" + std::to_string(fd), error);
         };
-        for (int i = 0; i < 600 && target(2) != "/dev/null"; i++) { // its main begins after the loader
+        for (int i = 0; i < 6000 && target(2) != "/dev/null"; i++) { // its main begins after the loader
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
         }
         for (const int fd : {0, 1, 2}) {

@@ -39,7 +39,9 @@ std::vector<std::string> bundled_directories(const std::string & models_dir) {
         directories.push_back((program / BUOY_MODELS_INSTALLED).lexically_normal().string());
         directories.push_back((program.parent_path().parent_path() / "models").string());
     }
+#ifdef BUOY_MODELS_SOURCE
     directories.emplace_back(BUOY_MODELS_SOURCE);
+#endif
     return directories;
 }
 

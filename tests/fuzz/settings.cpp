@@ -1,4 +1,4 @@
-// Small files and texts that steer a run: regions, edits of the attention, frequency tables, importance matrices.
+// Small files and texts that steer a run: regions, edits of the attention, frequency tables, importance matrices, published cases.
 
 #include "gguf-mutate.h"
 #include "mutate.h"
@@ -7,10 +7,17 @@
 #include "buoy/edit.h"
 #include "buoy/frequency-table.h"
 #include "buoy/regions.h"
+#include "buoy/replay-case.h"
 #include "imatrix.h"
+#include "io/json-file.h"
 #include "support/gguf-bytes.h"
 #include "support/hf-dir.h"
+#include "support/paths.h"
 #include "support/vocab-kinds.h"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
 
 namespace buoy::fuzz {
 
@@ -93,8 +100,35 @@ void run_imatrix(const std::string & input) {
     matrix.find(tensor);
 }
 
+// published cases
+
+// One of each sampler.
+std::vector<std::string> case_seeds() {
+    std::map<std::string, std::string> seeds;
+    for (const std::string name : {"llada", "dream", "sdar", "llada2-moe", "llada21-moe", "rnd1", "fast-dllm-v2",
+                                   "stable-diffcoder", "nemotron-labs-diffusion", "llada2-algorithms"}) {
+        nlohmann::json all = load_json(test::source_dir() + "/tests/oracles/" + name + "/expected.json");
+        for (nlohmann::json & one : all["cases"]) {
+            one["id"] = "x";
+            one.erase("steps");
+            seeds[one["sampler"].get<std::string>()] = nlohmann::json{{"cases", {one}}}.dump();
+        }
+    }
+    std::vector<std::string> texts;
+    for (const auto & [sampler, text] : seeds) {
+        texts.push_back(text);
+    }
+    return texts;
+}
+
+void run_case(const std::string & input) {
+    const ReplayCase found = load_case(scratch_file("case.json", input), "x");
+    demand(found.id == "x", "a case is the one that was asked for");
+}
+
 } // namespace
 
+Target case_target() { return {"case", case_seeds, run_case, mutate_json}; }
 Target regions_target() { return {"regions", region_seeds, run_regions, mutate_json}; }
 Target edit_target() { return {"edit", edit_seeds, run_edit, mutate_edit}; }
 Target frequency_table_target() { return {"frequency-table", frequency_seeds, run_frequency, mutate_json}; }

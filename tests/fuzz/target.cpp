@@ -12,11 +12,12 @@
 namespace buoy::fuzz {
 
 std::vector<Target> all_targets() {
-    return {chat_template_target(), checkpoint_target(),      dataset_target(),
-            edit_target(),          frequency_table_target(), gguf_target(),
-            imatrix_target(),       model_target(),           npz_target(),
-            recording_target(),     regions_target(),         results_target(),
-            safetensors_target(),   sentencepiece_target(),   vocab_target()};
+    return {case_target(),          chat_template_target(), checkpoint_target(),
+            dataset_target(),       edit_target(),          frequency_table_target(),
+            gguf_target(),          imatrix_target(),       model_target(),
+            npz_target(),           recording_target(),     regions_target(),
+            request_target(),       results_target(),       safetensors_target(),
+            sentencepiece_target(), vocab_target()};
 }
 
 const Target * find_target(const std::string & name) {

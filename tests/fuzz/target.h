@@ -19,6 +19,7 @@ struct Target {
     void (*mutate)(std::string & input, Random & random);
 };
 
+Target case_target();
 Target chat_template_target();
 Target checkpoint_target();
 Target dataset_target();
@@ -30,6 +31,7 @@ Target model_target();
 Target npz_target();
 Target recording_target();
 Target regions_target();
+Target request_target();
 Target results_target();
 Target safetensors_target();
 Target sentencepiece_target();

@@ -17,5 +17,5 @@ with Server(sys.argv[1], "--api-key", "sesame", "-n", "24", "-np", "2", "--queue
     here = os.path.dirname(os.path.abspath(__file__))
     script = os.path.join(folder, "clients.mjs")
     shutil.copy(os.path.join(here, "clients.mjs"), script)
-    done = subprocess.run(["node", script, server.url, "sesame", os.path.join(here, "openai.schema.json")], cwd=folder, timeout=280, check=False)
+    done = subprocess.run(["node", script, server.url, "sesame", os.path.join(here, "openai.schema.json")], cwd=folder, timeout=1700, check=False)
 sys.exit(done.returncode)

@@ -23,7 +23,7 @@ called = set()
 with Server(sys.argv[2], "-np", "2", "-m", "buoy-arm") as server, tempfile.TemporaryDirectory() as folder:
     for line in lines:
         command = line.rstrip().replace("http://127.0.0.1:8080", server.url) + " -w '\\n%{http_code}'"
-        done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
         path = re.search(r"8080(/[^ \n]*)", line).group(1)
         method = "DELETE" if "DELETE" in line else "POST" if "-d " in line else "GET"
         called.add((method, re.sub(r"fox|chatcmpl-none", "{id}", path)))

@@ -34,7 +34,7 @@ def client(address, number):
     rng = random.Random(number)
     while not ending.is_set():
         stream = rng.random() < 0.6
-        connection = http.client.HTTPConnection(*address, timeout=60)
+        connection = http.client.HTTPConnection(*address, timeout=300)
         try:
             connection.request("POST", "/v1/chat/completions", body(rng, stream), {"Content-Type": "application/json"})
             if rng.random() < 0.1:  # gone in the middle
@@ -78,7 +78,7 @@ def slow_reader(address):
 def watch_health(address):
     while not ending.is_set():
         begin = time.time()
-        connection = http.client.HTTPConnection(*address, timeout=60)
+        connection = http.client.HTTPConnection(*address, timeout=300)
         connection.request("GET", "/health")
         assert connection.getresponse().status == 200
         connection.close()
@@ -112,7 +112,7 @@ with Server(bin_dir, "-np", "8", "--queue", "16", "-t", "1") as server:
     for thread in threads:
         thread.join()
     slots = []
-    for _ in range(200):
+    for _ in range(2000):
         slots = json.loads(server.get("/slots"))
         if not any(slot["is_processing"] for slot in slots) and status(pid, "Threads") <= idle_threads + 1:
             break

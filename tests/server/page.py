@@ -22,7 +22,7 @@ os.makedirs(shots, exist_ok=True)
 with Server(sys.argv[1], "-np", "2", "-m", "buoy-arm") as server:
     script = os.path.join(folder, "page.mjs")
     shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.mjs"), script)
-    done = subprocess.run(["node", script, server.url, browser, shots], cwd=folder, timeout=280, check=False)
+    done = subprocess.run(["node", script, server.url, browser, shots], cwd=folder, timeout=1700, check=False)
 if len(sys.argv) < 3:
     shutil.rmtree(shots, ignore_errors=True)
 sys.exit(done.returncode)

@@ -16,7 +16,7 @@ class Server:
         env = dict(os.environ, OMP_WAIT_POLICY="passive")
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([os.path.join(bin_dir, "llama-diffusion-server"), "-m", model, "--port", "0", *args], stderr=log, env=env)
-        deadline = time.time() + 120
+        deadline = time.time() + 600
         self.url = None
         while time.time() < deadline and self.process.poll() is None:
             text = open(self.log, encoding="utf-8").read()
@@ -40,7 +40,7 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=300) as answer:
             return answer.read()
 
 

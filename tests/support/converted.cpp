@@ -11,12 +11,8 @@
 namespace buoy::test {
 
 std::string oracle_dir(const std::string & name) {
-    for (const char * folder : {"/oracles/", "/oracles2/"}) {
-        if (const std::string dir = shared_dir() + folder + name; std::filesystem::is_directory(dir)) {
-            return dir;
-        }
-    }
-    return shared_dir() + "/data/" + name;
+    const std::string dir = oracles_dir() + "/" + name;
+    return std::filesystem::is_directory(dir) ? dir : shared_dir() + "/data/" + name;
 }
 
 std::string converted_oracle(const std::string & name, const std::string & outtype) {

@@ -7,8 +7,8 @@
 
 namespace buoy::test {
 
-// shared/oracles/<name> (or shared/oracles2/<name>, shared/data/<name>) as GGUF, converted once per process. outtype: f32, f16, bf16, q8_0.
-// Call it only where shared_dir() is not empty.
+// The checkpoint tests/oracles/<name> as GGUF, converted once per process; where shared_dir() is not empty, data/<name> in there, too.
+// outtype: f32, f16, bf16, q8_0.
 std::string converted_oracle(const std::string & name, const std::string & outtype = "f32");
 
 // The checkpoint directory it comes from.

@@ -13,8 +13,7 @@ struct OracleVocab {
     nlohmann::json cases; // tokenizer_cases.json
 };
 
-// Every checkpoint in shared/oracles, its tokenizer written by this test; the architectures that our converter knows also as the
-// converter writes them. None, with a message, where the directory is absent.
+// Checkpoints in tests/oracles, their tokenizers written by this test, and as the converter writes them.
 std::vector<OracleVocab> oracle_vocabs();
 
 } // namespace buoy::test

@@ -10,7 +10,7 @@
 
 namespace buoy::test {
 
-// A checkpoint with what its authors' code computed from it (shared/oracles, shared/oracles2).
+// A checkpoint with what its authors' code computed from it (tests/oracles).
 struct Oracle {
     explicit Oracle(const std::string & name);
 

@@ -8,10 +8,12 @@ namespace buoy::test {
 
 namespace fs = std::filesystem;
 
+std::string oracles_dir() { return BUOY_ORACLES_DIR; }
+
 std::string shared_dir() {
     const char *      from_env = std::getenv("BUOY_SHARED_DIR");
     const std::string dir      = from_env != nullptr && *from_env != '\0' ? from_env : source_dir() + "/../shared";
-    return fs::is_directory(fs::path(dir) / "oracles") ? dir : "";
+    return fs::is_directory(fs::path(dir) / "data") ? dir : "";
 }
 
 std::string source_dir() { return BUOY_SOURCE_DIR; }

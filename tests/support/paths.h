@@ -4,7 +4,10 @@
 
 namespace buoy::test {
 
-// The development data beside the repository, or "" where it is absent (tests then say so and return).
+// What the reference code made (tests/oracles), unpacked by the build: a folder a checkpoint, and decoders/.
+std::string oracles_dir();
+
+// More data, beside the repository; "" where it is absent (tests then skip()).
 std::string shared_dir();
 
 // The repository, and where the build put the programs.

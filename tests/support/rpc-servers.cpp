@@ -65,7 +65,7 @@ RpcServer::RpcServer() {
         const int port = free_port();
         endpoint_      = "127.0.0.1:" + std::to_string(port);
         start(port);
-        for (int i = 0; i < 200 && waitpid(pid_, nullptr, WNOHANG) == 0; i++) {
+        for (int i = 0; i < 2000 && waitpid(pid_, nullptr, WNOHANG) == 0; i++) {
             if (listens(port)) {
                 return;
             }

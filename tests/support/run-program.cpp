@@ -25,7 +25,7 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-void pause_briefly() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
+void pause_briefly() { pause_for(2); }
 
 std::string read_all(const std::string & path) {
     std::ifstream in(path, std::ios::binary);
@@ -176,5 +176,7 @@ ProgramResult Program::finish() {
 }
 
 ProgramResult run_program(const ProgramSpec & spec) { return Program(spec).finish(); }
+
+void pause_for(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 } // namespace buoy::test

@@ -18,7 +18,7 @@ struct ProgramSpec {
     bool                               terminal      = false; // standard error is one
     bool                               terminal_out  = false; // standard output is the same one
     unsigned short                     columns       = 80;    // of it
-    double                             seconds_max   = 60;
+    double                             seconds_max   = 300;   // for programs that hang: a busy machine is no fault
 };
 
 struct ProgramResult {
@@ -61,5 +61,18 @@ private:
 };
 
 ProgramResult run_program(const ProgramSpec & spec);
+
+// Catches a program in the middle of something: calls attempt(milliseconds to wait before) with longer and longer pauses until it returns
+// true, so that a busy machine, where everything begins later, is tried again.
+template <typename Attempt> bool caught(const Attempt & attempt) {
+    for (const int ms : {300, 1200, 5000, 20000}) {
+        if (attempt(ms)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pause_for(int ms);
 
 } // namespace buoy::test
