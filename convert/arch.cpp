@@ -31,7 +31,7 @@ ArchMapping find_mapping(const HfJson & config) {
 
 bool ArchMapping::has_experts() const {
     return std::any_of(tensors.begin(), tensors.end(),
-                       [](const TensorRule & rule) { return rule.layers == Layers::sparse; });
+                       [](const TensorRule & rule) { return rule.layers == Layers::sparse || rule.stacked; });
 }
 
 std::vector<TensorRule> transformer_rules(Reorder reorder_q, Reorder reorder_k) {

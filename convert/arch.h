@@ -1,6 +1,7 @@
 #pragma once
 
 #include "hf-config.h"
+#include "io/gguf-writer.h"
 #include "moe-config.h"
 
 #include <string>
@@ -11,16 +12,17 @@
 namespace buoy {
 
 // Sizes a tensor's shape is made of; none ends the shape.
-enum class Dim { none, vocab, embd, ff, q, kv, qkv, head, expert, ff_expert, ff_shared };
+enum class Dim { none, one, vocab, embd, ff, q, kv, qkv, head, expert, ff_expert, ff_expert_pair, ff_shared };
 
 // What happens to the rows on the way. Where ggml's RoPE pairs neighbouring rows (NORM), the halves that Hugging Face
 // pairs (rotate-half) are interleaved within each head.
 enum class Reorder { none, interleave_q, interleave_k };
 
-enum class Need { required, optional };
+// refused: it would change the model, and GGUF has no place for it.
+enum class Need { required, optional, refused };
 
-// Where a per-layer rule applies: a mixture of experts may have ordinary layers as well.
-enum class Layers { all, dense, sparse };
+// Where a per-layer rule applies: a mixture of experts may have ordinary layers as well, and some layers may see a window only.
+enum class Layers { all, dense, sparse, sliding, global };
 
 struct TensorRule {
     const char * source; // "{}" is the layer; "{x}" is an expert, all of which become one tensor
@@ -30,6 +32,7 @@ struct TensorRule {
     Reorder      reorder = Reorder::none;
     Need         need    = Need::required;
     Layers       layers  = Layers::all;
+    bool         stacked = false; // the checkpoint has all experts in one tensor, too: [experts, rows, cols]
 };
 
 struct ArchMapping {
@@ -45,12 +48,19 @@ struct ArchMapping {
     int64_t      block_length    = 0;       // where the config does not say; 0: attention is not block-causal
     const char * recommended_key = "recommended_block_length"; // the config's name for a length of blocks to write in
     int64_t      mask_id         = -1;                         // the release's, for checkpoints that name no mask token
+    bool         mask            = true;                       // tokens are denoised from a mask token
     MoeDefaults  moe;
+
+    std::vector<const char *> skipped = {}; // what tensors for something else than text begin with, after "model."
 
     bool has_experts() const;
 
     // Refuses settings of the config that the GGUF architecture can't express.
     void (*check)(const HfJson & config) = nullptr;
+    // Reads what only this architecture has. generation: generation_config.json, or nothing.
+    void (*read)(const HfJson & config, const HfJson & generation, HfParams & params) = nullptr;
+    // Writes the model's keys, where they are not the usual ones.
+    void (*set_keys)(GgufWriter & header, const HfParams & params) = nullptr;
 };
 
 // What others are made of.

@@ -127,7 +127,7 @@ void set_diffusion_keys(ConvertInput & input, const ConvertParams & params) {
     } else if (params.block_length > 0 || !params.mask_token.empty()) {
         input.header.set(causal_key, false);
     }
-    if (input.diffusion && !input.header.has(mask_key) && params.log) {
+    if (input.needs_mask && !input.header.has(mask_key) && params.log) {
         params.log(LogLevel::warn, concat(printable(params.input), ": a diffusion model without a mask token"));
     }
 }
@@ -152,6 +152,9 @@ ConvertResult convert(const ConvertParams & params) {
     }
     ConvertInput input = open_input(params.input, mix, params.log, params.force_causal);
     set_diffusion_keys(input, params);
+    if (input.tokenizer) {
+        check_tokenizer(*input.tokenizer, input.header);
+    }
     const std::optional<Imatrix> imatrix = load_imatrix(params, input);
     choose_types(input, mix, imatrix.has_value(), rules, params.log);
     if (imatrix) {

@@ -223,7 +223,22 @@ std::string hf_architecture(const HfJson & config) {
     return list->front().get<std::string>();
 }
 
-HfParams read_params(const HfJson & config, const ArchMapping & mapping) {
+HfJson load_config(const std::string & dir) {
+    const HfJson outer = HfJson::load((std::filesystem::path(dir) / "config.json").string());
+    const Json * text  = outer.find({"text_config"});
+    if (text == nullptr || !text->is_object()) {
+        return outer;
+    }
+    Json config = *text;
+    for (const auto & [key, value] : outer.json().items()) {
+        if (!value.is_null() && key != "text_config") {
+            config[key] = value;
+        }
+    }
+    return HfJson(outer.path(), std::move(config));
+}
+
+HfParams read_params(const HfJson & config, const ArchMapping & mapping, const std::string & dir) {
     HfParams params;
     params.n_vocab = config.require_int({"embedding_size", "vocab_size"}, 1, SIZE_MAX_32);
     params.n_ctx   = config.require_int({"max_position_embeddings", "max_sequence_length"}, 1, SIZE_MAX_32);
@@ -258,6 +273,10 @@ HfParams read_params(const HfJson & config, const ArchMapping & mapping) {
     params.block_length = mapping.block_length;
     if (mapping.block_key != nullptr && config.find({mapping.block_key}) != nullptr) {
         params.block_length = config.require_int({mapping.block_key}, 1, SIZE_MAX_32);
+    }
+    if (mapping.read != nullptr) {
+        const std::string path = (std::filesystem::path(dir) / "generation_config.json").string();
+        mapping.read(config, HfJson::load_if_present(path).value_or(HfJson(path, Json::object())), params);
     }
     return params;
 }

@@ -54,6 +54,27 @@ struct RopeScaling {
     std::optional<double> beta_slow;
 };
 
+// Layers of two kinds: most see a window, the others (global) everything, with heads and a RoPE of their own.
+struct WindowParams {
+    int64_t              size = 0; // 0: all layers are alike
+    std::vector<bool>    sliding;  // [n_layer]
+    std::vector<int64_t> n_head_kv;
+    int64_t              head_dim_global  = 0;
+    double               rope_base_global = 0;
+    int64_t              n_pairs_global   = 0; // of a head that are rotated
+};
+
+// How a model without a mask token fills a canvas: what its generation_config.json recommends.
+struct CanvasParams {
+    int64_t                length = 0; // 0: it has a mask token
+    std::optional<int64_t> n_steps;
+    std::optional<double>  t_min;
+    std::optional<double>  t_max;
+    std::optional<double>  entropy_bound;
+    std::optional<int64_t> stability;
+    std::optional<double>  confidence;
+};
+
 // What the architectures we convert have in common, whatever their config files call it.
 struct HfParams {
     int64_t             n_vocab   = 0; // as the config says; the embedding's rows must agree
@@ -68,12 +89,23 @@ struct HfParams {
     double              norm_eps  = 0;
     double              rope_base = 10000;
     RopeScaling         rope;
+    double              logit_softcap = 0;
     MoeParams           moe;
+    WindowParams        window;
+    CanvasParams        canvas;
     int64_t             block_length = 0;  // > 0: attention is block-causal
     int64_t             recommended  = 0;  // > 0: a length of blocks to write in, whatever the attention
     int64_t             delete_id    = -1; // LLaDA2.2's tokens that edit the length of a block
     int64_t             split_id     = -1;
     std::optional<bool> tied; // absent: tied if and only if the checkpoint stores one of the two
+
+    bool is_sliding(int64_t layer) const { return window.size > 0 && window.sliding[static_cast<size_t>(layer)]; }
+    bool is_global(int64_t layer) const { return window.size > 0 && !is_sliding(layer); }
+
+    int64_t layer_head_dim(int64_t layer) const { return is_global(layer) ? window.head_dim_global : head_dim; }
+    int64_t layer_n_head_kv(int64_t layer) const {
+        return window.size > 0 ? window.n_head_kv[static_cast<size_t>(layer)] : n_head_kv;
+    }
 };
 
 // architectures[0]: model_type is not reliable, two of our architectures share one.
@@ -81,6 +113,11 @@ std::string hf_architecture(const HfJson & config);
 
 struct ArchMapping;
 
-HfParams read_params(const HfJson & config, const ArchMapping & mapping);
+// The config of a checkpoint. Where the language model's settings lie in a text_config, they are lifted out of it; what the outer config
+// says of them, too, counts.
+HfJson load_config(const std::string & dir);
+
+// dir: the checkpoint's, for generation_config.json.
+HfParams read_params(const HfJson & config, const ArchMapping & mapping, const std::string & dir);
 
 } // namespace buoy

@@ -101,7 +101,7 @@ void HfEncoder::read_pre_tokenizer(const Json & step) {
         for (const Json & part : step["pretokenizers"]) {
             read_pre_tokenizer(part);
         }
-    } else if (type == "Split") {
+    } else if (type == "Split" && step["pattern"].contains("Regex")) { // one at spaces finds none
         splits_.emplace_back(text_of(step["pattern"], "Regex"));
     } else if (type == "Digits") {
         splits_.emplace_back("\\p{N}");

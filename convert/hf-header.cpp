@@ -132,6 +132,10 @@ void set_experts(GgufWriter & header, const std::string & arch, const MoeParams 
 } // namespace
 
 void set_model(GgufWriter & header, const ArchMapping & mapping, const HfParams & params) {
+    if (mapping.set_keys != nullptr) {
+        mapping.set_keys(header, params);
+        return;
+    }
     const std::string arch = mapping.arch;
     const auto size = [&](const char * key, int64_t value) { header.set(arch + key, static_cast<uint32_t>(value)); };
     size(".vocab_size", params.n_vocab);
@@ -167,20 +171,25 @@ void set_model(GgufWriter & header, const ArchMapping & mapping, const HfParams 
 }
 
 void set_tokenizer(GgufWriter & header, const Tokenizer & tokenizer) {
-    const bool           spm = tokenizer.pre.kind == TokenizerKind::spm;
+    const TokenizerKind  kind = tokenizer.pre.kind;
     std::vector<int32_t> types;
     types.reserve(tokenizer.types.size());
     for (const TokenType type : tokenizer.types) {
         types.push_back(static_cast<int32_t>(type));
     }
-    header.set("tokenizer.ggml.model", spm ? "llama" : "gpt2");
-    header.set("tokenizer.ggml.pre", tokenizer.pre.name);
-    header.set("tokenizer.ggml.normalizer", tokenizer.pre.normalizer);
+    header.set("tokenizer.ggml.model", kind == TokenizerKind::spm          ? "llama"
+                                       : kind == TokenizerKind::whole_text ? "gemma4"
+                                                                           : "gpt2");
+    if (kind != TokenizerKind::whole_text) { // which has neither
+        header.set("tokenizer.ggml.pre", tokenizer.pre.name);
+        header.set("tokenizer.ggml.normalizer", tokenizer.pre.normalizer);
+    }
     header.set("tokenizer.ggml.tokens", tokenizer.tokens);
     header.set("tokenizer.ggml.token_type", types);
-    if (spm) {
+    if (kind != TokenizerKind::byte_level) {
         header.set("tokenizer.ggml.scores", tokenizer.scores);
-    } else {
+    }
+    if (kind != TokenizerKind::spm) {
         header.set("tokenizer.ggml.merges", tokenizer.merges);
     }
     for (const auto & [name, id] : tokenizer.special_ids) {
@@ -188,6 +197,9 @@ void set_tokenizer(GgufWriter & header, const Tokenizer & tokenizer) {
     }
     header.set("tokenizer.ggml.add_bos_token", tokenizer.add_bos);
     header.set("tokenizer.ggml.add_eos_token", tokenizer.add_eos);
+    if (kind == TokenizerKind::whole_text) {
+        header.set("tokenizer.ggml.add_sep_token", false);
+    }
     header.set("tokenizer.ggml.add_space_prefix", tokenizer.pre.prefix_space);
     if (tokenizer.chat_template) {
         header.set("tokenizer.chat_template", *tokenizer.chat_template);

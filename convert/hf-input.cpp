@@ -58,7 +58,7 @@ void check_causal(const std::string & dir, const HfJson & config, const ArchMapp
 } // namespace
 
 ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCallback & log, bool force_causal) {
-    const HfJson      config  = HfJson::load((fs::path(dir) / "config.json").string());
+    const HfJson      config  = load_config(dir);
     const ArchMapping mapping = find_mapping(config);
     if (!force_causal) {
         check_causal(dir, config, mapping);
@@ -66,7 +66,7 @@ ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCal
     if (mapping.check != nullptr) {
         mapping.check(config);
     }
-    const HfParams    params = read_params(config, mapping);
+    const HfParams    params = read_params(config, mapping, dir);
     const Safetensors source = Safetensors::open_dir(dir);
 
     ConvertInput input;
@@ -89,8 +89,8 @@ ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCal
     input.name       = printable(fs::weakly_canonical(dir, error).filename().string());
     input.size_label = size_label(input.tensors);
     input.tokenizer  = tokenizer.file;
-    input.diffusion  = mapping.diffusion;
-    input.model      = {mapping.arch, params.n_layer, params.n_head, params.n_head_kv, params.moe.n_expert};
+    input.needs_mask = mapping.diffusion && mapping.mask;
+    input.model      = {mapping.arch, params.n_layer, params.n_head, params.layer_n_head_kv(0), params.moe.n_expert};
     return input;
 }
 

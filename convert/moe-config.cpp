@@ -45,7 +45,7 @@ std::vector<bool> read_dense(const HfJson & config, int64_t n_layer) {
 MoeParams read_moe(const HfJson & config, const MoeDefaults & defaults, int64_t n_layer) {
     MoeParams moe;
     moe.n_expert    = config.require_int({"num_experts", "num_local_experts", "n_routed_experts"}, 1, 1 << 16);
-    moe.n_used      = config.require_int({"num_experts_per_tok"}, 1, moe.n_expert);
+    moe.n_used      = config.require_int({"num_experts_per_tok", "top_k_experts"}, 1, moe.n_expert);
     moe.n_ff        = config.require_int({"moe_intermediate_size", "expert_intermediate_size"}, 1, SIZE_MAX_32);
     moe.n_shared    = config.find_int({"num_shared_experts"}).value_or(0);
     moe.n_ff_shared = moe.n_ff;

@@ -67,7 +67,7 @@ const std::vector<KnownPre> & known_pres() {
         known += concat(known.empty() ? "" : ", ", pre.name);
     }
     fail(tokenizer.path(), ": ", what, " of an unknown kind: ", in_quotes(shown, 300), "; known are ", known,
-         " and Llama-2 style BPE with byte fallback");
+         " and BPE with byte fallback as Llama 2 and Gemma 4 have it");
 }
 
 // Some files hold line ends as characters, others as escapes.
@@ -164,6 +164,12 @@ PreTokenizer recognise_byte_level(const HfJson & tokenizer, const Json & pre, co
     fail_unknown(tokenizer, "pre_tokenizer", pre.dump());
 }
 
+// A split at spaces, where the normalizer has left none.
+bool never_splits(const Json & pre) {
+    return pre.is_object() && text(pre, "type") == "Split" && pre.contains("pattern") &&
+           pre["pattern"] == Json{{"String", " "}};
+}
+
 PreTokenizer recognise_spm(const HfJson & tokenizer, const Json & pre, const Json & normalizer) {
     PreTokenizer result;
     result.kind       = TokenizerKind::spm;
@@ -187,6 +193,9 @@ PreTokenizer recognise_spm(const HfJson & tokenizer, const Json & pre, const Jso
         const std::string scheme = text(pre, "prepend_scheme");
         result.prefix_space      = scheme.empty() ? flag(pre, "add_prefix_space", true) : scheme != "never";
         spaces_replaced          = true;
+    } else if (never_splits(pre) && !result.prefix_space) {
+        result.kind = TokenizerKind::whole_text;
+        result.name.clear();
     } else if (!pre.is_null()) {
         fail_unknown(tokenizer, "pre_tokenizer", pre.dump());
     }

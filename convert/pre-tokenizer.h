@@ -9,11 +9,12 @@ namespace buoy {
 enum class TokenizerKind {
     byte_level, // GPT-2's alphabet of bytes; libllama's "gpt2"
     spm,        // "▁" for spaces and <0xXX> for bytes; libllama's "llama"
+    whole_text, // the same, merged by rank over the whole text; libllama's "gemma4"
 };
 
 struct PreTokenizer {
     TokenizerKind kind = TokenizerKind::byte_level;
-    std::string   name;       // tokenizer.ggml.pre
+    std::string   name;       // tokenizer.ggml.pre; empty: none
     std::string   normalizer; // tokenizer.ggml.normalizer: "none" or "nfc"; ours, upstream has no such key
     bool          prefix_space = false;
     bool needs_merges = false; // libllama takes a whole word that is a token, the file merges: must be the same

@@ -6,7 +6,8 @@
 
 namespace buoy {
 
-// Llama 3's RoPE scaling as a tensor of one divisor per frequency; nothing for other kinds.
+// One divisor per frequency, where that is how RoPE is scaled (Llama 3's), or how some of a global layer's pairs are left alone
+// (Gemma 4's); nothing for other kinds.
 std::optional<PlannedTensor> plan_rope_factors(const HfParams & params);
 
 } // namespace buoy

@@ -141,7 +141,7 @@ void find_extra_ends(Tokenizer & out, const Sources & from, const Ids & ids) {
         return found != ids.end() && ends.count(found->second) != 0 ? std::optional<int32_t>(found->second)
                                                                     : std::nullopt;
     };
-    for (const char * text : {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>"}) {
+    for (const char * text : {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>"}) {
         if (const std::optional<int32_t> id = known(text)) {
             out.special_ids.emplace("eot", *id);
         }
@@ -249,7 +249,10 @@ void read_special_tokens(Tokenizer & out, const Ids & ids, const std::string & d
     find_extra_ends(out, from, ids);
     const Added added = added_by_post_processor(tokenizer);
     out.add_bos       = is_added(out, "bos", added.first, from, ids, log);
-    out.add_eos       = is_added(out, "eos", added.last, from, ids, log);
+    if (out.pre.kind == TokenizerKind::whole_text) {
+        out.add_bos = true; // Gemma 4 needs it; libllama adds it whatever the file says
+    }
+    out.add_eos = is_added(out, "eos", added.last, from, ids, log);
 }
 
 void read_chat_template(Tokenizer & out, const std::string & dir) {

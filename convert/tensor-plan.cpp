@@ -90,18 +90,22 @@ public:
     }
 
 private:
-    int64_t size_of(Dim dim) const {
+    int64_t size_of(Dim dim, int64_t layer) const {
+        const int64_t head_dim  = params_.layer_head_dim(layer);
+        const int64_t n_head_kv = params_.layer_n_head_kv(layer);
         switch (dim) {
-            case Dim::none: return 1;
+            case Dim::none:
+            case Dim::one: return 1;
             case Dim::vocab: return params_.n_vocab;
             case Dim::embd: return params_.n_embd;
             case Dim::ff: return params_.n_ff;
-            case Dim::q: return params_.n_head * params_.head_dim;
-            case Dim::kv: return params_.n_head_kv * params_.head_dim;
-            case Dim::qkv: return (params_.n_head + 2 * params_.n_head_kv) * params_.head_dim;
-            case Dim::head: return params_.head_dim;
+            case Dim::q: return params_.n_head * head_dim;
+            case Dim::kv: return n_head_kv * head_dim;
+            case Dim::qkv: return (params_.n_head + 2 * n_head_kv) * head_dim;
+            case Dim::head: return head_dim;
             case Dim::expert: return params_.moe.n_expert;
             case Dim::ff_expert: return params_.moe.n_ff;
+            case Dim::ff_expert_pair: return 2 * params_.moe.n_ff;
             case Dim::ff_shared: return params_.moe.n_ff_shared * params_.moe.n_shared;
         }
         return 0;
@@ -118,10 +122,13 @@ private:
     }
 
     // The shape that the rule gives the tensor, which must be the checkpoint's.
-    std::vector<int64_t> checked_shape(const SafetensorsTensor & tensor, const TensorRule & rule) {
-        std::vector<int64_t> expected = {size_of(rule.rows)};
+    std::vector<int64_t> checked_shape(const SafetensorsTensor & tensor, const TensorRule & rule, int64_t layer) {
+        std::vector<int64_t> expected = {size_of(rule.rows, layer)};
         if (rule.cols != Dim::none) {
-            expected.push_back(size_of(rule.cols));
+            expected.push_back(size_of(rule.cols, layer));
+        }
+        if (rule.stacked) {
+            expected.insert(expected.begin(), size_of(Dim::expert, layer));
         }
         if (tensor.shape != expected) {
             fail(path_of(tensor), ": tensor ", in_quotes(tensor.name), " has shape ", shape_text(tensor.shape),
@@ -149,16 +156,17 @@ private:
         return out;
     }
 
-    void add(const SafetensorsTensor & tensor, const std::string & target, const TensorRule & rule) {
-        const std::vector<int64_t> expected = checked_shape(tensor, rule);
+    void add(const SafetensorsTensor & tensor, const std::string & target, const TensorRule & rule, int64_t layer = 0) {
+        const std::vector<int64_t> expected = checked_shape(tensor, rule, layer);
 
         PlannedTensor planned;
         planned.name    = target;
         planned.parts   = {source_of(tensor)};
-        planned.n_dims  = rule.cols == Dim::none ? 1 : 2;
-        planned.n_rows  = expected[0];
-        planned.n_cols  = planned.n_dims == 1 ? 1 : expected[1];
-        planned.n_group = rule.reorder == Reorder::none ? 0 : params_.head_dim;
+        planned.n_dims  = static_cast<int>(expected.size());
+        planned.n_last  = rule.stacked ? expected[0] : 1;
+        planned.n_cols  = planned.n_dims == 1 ? 1 : expected.back();
+        planned.n_rows  = rule.stacked ? expected[0] * expected[1] : expected[0];
+        planned.n_group = rule.reorder == Reorder::none ? 0 : params_.layer_head_dim(layer);
         plan_.push_back(std::move(planned)); // as F32 until a mix says otherwise
     }
 
@@ -171,7 +179,7 @@ private:
                 missing_.push_back(name);
                 continue;
             }
-            const std::vector<int64_t> shape = checked_shape(*tensor, rule);
+            const std::vector<int64_t> shape = checked_shape(*tensor, rule, layer);
             planned.n_cols                   = shape[1];
             planned.n_rows += shape[0];
             planned.parts.push_back(source_of(*tensor));
@@ -190,10 +198,19 @@ private:
         }
     }
 
+    bool applies(const TensorRule & rule, int64_t layer) const {
+        switch (rule.layers) {
+            case Layers::all: return true;
+            case Layers::dense: return params_.moe.is_dense(layer);
+            case Layers::sparse: return !params_.moe.is_dense(layer);
+            case Layers::sliding: return params_.is_sliding(layer);
+            case Layers::global: return params_.is_global(layer);
+        }
+        return false;
+    }
+
     void plan_rule(const TensorRule & rule, int64_t layer) {
-        const bool applies =
-            rule.layers == Layers::all || (rule.layers == Layers::dense) == params_.moe.is_dense(layer);
-        if (!applies) {
+        if (!applies(rule, layer)) {
             return;
         }
         if (std::string(rule.source).find("{x}") != std::string::npos) {
@@ -202,8 +219,12 @@ private:
         }
         const std::string         name   = with_layer(rule.source, layer);
         const SafetensorsTensor * tensor = find_source(source_, name);
+        if (tensor != nullptr && rule.need == Need::refused) {
+            fail(path_of(*tensor), ": tensor ", in_quotes(tensor->name), " has no place in architecture ",
+                 mapping_.arch);
+        }
         if (tensor != nullptr) {
-            add(*tensor, with_layer(rule.target, layer), rule);
+            add(*tensor, with_layer(rule.target, layer), rule, layer);
         } else if (rule.need == Need::required) {
             missing_.push_back(name);
         }
@@ -263,6 +284,11 @@ private:
         static const std::vector<std::string> harmless = {".rotary_emb.inv_freq", ".attention.masked_bias",
                                                           ".attention.bias", ".input_scale", ".activation_scale"};
 
+        const auto is_skipped = [&](const std::string & name) {
+            return std::any_of(mapping_.skipped.begin(), mapping_.skipped.end(), [&](const std::string & prefix) {
+                return name.rfind(prefix, 0) == 0 || name.rfind("model." + prefix, 0) == 0;
+            });
+        };
         std::vector<std::string> extra;
         for (const SafetensorsTensor & tensor : source_.tensors()) {
             const std::string & name      = tensor.name;
@@ -270,7 +296,8 @@ private:
                 return name.size() >= suffix.size() &&
                        name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
             };
-            if (used_.count(name) != 0 || std::any_of(harmless.begin(), harmless.end(), ends_with)) {
+            if (used_.count(name) != 0 || is_skipped(name) ||
+                std::any_of(harmless.begin(), harmless.end(), ends_with)) {
                 continue;
             }
             if (ends_with(".bias") && used_.count(name.substr(0, name.size() - 4) + "weight") != 0) {

@@ -6,6 +6,7 @@
 #include "special-tokens.h"
 #include "vocab-files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <unordered_map>
@@ -17,7 +18,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t TOKEN_BYTES_MAX = 16384;
-constexpr float  SCORE_UNMERGED  = -1e6F; // below every merge's
+constexpr float  SCORE_UNMERGED  = -1e6F;    // below every merge's
+constexpr float  SCORE_UNUSED    = -1000.0F; // what other writers put down where merges have ranks
+
+// Control tokens of Gemma 4 that have to be shown: programs find a reply's parts by them. As llama.cpp's converter has it.
+const std::vector<std::string> SHOWN = {"<|channel>",       "<channel|>",       "<|tool_call>", "<tool_call|>",
+                                        "<|tool_response>", "<tool_response|>", "<|\"|>"};
 
 int64_t checked_id(const Json & id, const std::string & text, int64_t n_vocab, const HfJson & file) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) {
@@ -79,7 +85,9 @@ void read_added_tokens(Tokenizer & out, std::vector<bool> & taken, const HfJson 
         const std::string text    = entry["content"].get<std::string>();
         const int64_t     id      = checked_id(entry["id"], text, static_cast<int64_t>(out.tokens.size()), file);
         const bool        special = entry.contains("special") && entry["special"] == true;
-        put_token(out, taken, id, text, special ? TokenType::control : TokenType::user_defined, file);
+        const bool        shown =
+            out.pre.kind == TokenizerKind::whole_text && std::find(SHOWN.begin(), SHOWN.end(), text) != SHOWN.end();
+        put_token(out, taken, id, text, special && !shown ? TokenType::control : TokenType::user_defined, file);
         if (!special && out.pre.kind == TokenizerKind::spm) {
             // libllama looks for these in the text as it is typed, before spaces become the marker.
             out.tokens[static_cast<size_t>(id)] = with_spaces(text);
@@ -120,11 +128,18 @@ void read_vocabulary(Tokenizer & out, int64_t n_vocab, const HfJson & file) {
     out.tokens.resize(static_cast<size_t>(n_vocab));
     out.types.resize(static_cast<size_t>(n_vocab), TokenType::normal);
     for (const auto & [text, id] : model["vocab"].items()) {
-        const bool is_byte = out.pre.kind == TokenizerKind::spm && is_byte_token(text);
+        const bool is_byte = out.pre.kind != TokenizerKind::byte_level && is_byte_token(text);
         put_token(out, taken, checked_id(id, text, n_vocab, file), text, is_byte ? TokenType::byte : TokenType::normal,
                   file);
     }
     read_added_tokens(out, taken, file);
+    if (out.pre.kind == TokenizerKind::whole_text) {
+        while (!taken.back()) { // not empty: the vocabulary has a token
+            taken.pop_back();
+        }
+        out.tokens.resize(taken.size());
+        out.types.resize(taken.size());
+    }
     fill_gaps(out, taken);
 }
 
@@ -144,7 +159,7 @@ Pair read_merge(const Json & merge, size_t rank, const HfJson & file) {
     fail(file.path(), ": merge ", rank, " is not a pair: ", in_quotes(merge.dump()));
 }
 
-// Byte-level BPE keeps the merges. libllama's "llama" tokenizer merges by the score of the result instead, so there a
+// BPE keeps the merges. libllama's "llama" tokenizer merges by the score of the result instead, so there a
 // token's score is minus the rank of the first merge that makes it.
 void read_merges(Tokenizer & out, const std::unordered_map<std::string, int32_t> & ids, const HfJson & file) {
     const Json & model = file.json()["model"];
@@ -152,8 +167,8 @@ void read_merges(Tokenizer & out, const std::unordered_map<std::string, int32_t>
         fail(file.path(), ": the model has no 'merges'");
     }
     const bool spm = out.pre.kind == TokenizerKind::spm;
-    if (spm) {
-        out.scores.assign(out.tokens.size(), SCORE_UNMERGED);
+    if (out.pre.kind != TokenizerKind::byte_level) {
+        out.scores.assign(out.tokens.size(), spm ? SCORE_UNMERGED : SCORE_UNUSED);
     }
     size_t rank = 0;
     for (const Json & merge : model["merges"]) {
@@ -184,6 +199,20 @@ void check_merges(const HfJson & file) {
         if (!encoder.makes(text)) {
             fail(file.path(), ": the merges do not make token ", id.dump(), " (", in_quotes(text),
                  "), so libllama, which ignores merges for whole words, would read it differently");
+        }
+    }
+}
+
+// libllama cuts a whole text into lines and runs of line ends, and takes a run that is a token as it is.
+void check_lines(const HfJson & file, const LogCallback & log) {
+    const HfEncoder encoder(file);
+    for (const auto & [text, id] : file.json()["model"]["vocab"].items()) {
+        const bool has_end = text.find('\n') != std::string::npos;
+        const bool is_run  = text.find_first_not_of('\n') == std::string::npos;
+        if (has_end && encoder.makes(text) != is_run && log) {
+            log(LogLevel::warn, concat(file.path(), ": token ", id.dump(), " (", in_quotes(text), ") is ",
+                                       is_run ? "never" : "also", " made by the merges, but ",
+                                       is_run ? "always" : "never", " by libllama, which cuts at line ends"));
         }
     }
 }
@@ -235,6 +264,9 @@ Tokenizer read_tokenizer(const std::string & dir, const HfJson & config, int64_t
     read_merges(out, ids, file);
     if (out.pre.needs_merges) {
         check_merges(file);
+    }
+    if (out.pre.kind == TokenizerKind::whole_text) {
+        check_lines(file, log);
     }
     read_special_tokens(out, ids, dir, file, config, log);
     read_chat_template(out, dir);

@@ -19,8 +19,8 @@ struct Tokenizer {
     PreTokenizer             pre;
     std::vector<std::string> tokens; // one per row of the embedding
     std::vector<TokenType>   types;
-    std::vector<float>       scores; // spm only
-    std::vector<std::string> merges; // byte_level only
+    std::vector<float>       scores; // not for byte_level
+    std::vector<std::string> merges; // not for spm
 
     std::map<std::string, int32_t>     special_ids; // bos, eos, eot, eom, unknown, seperator, padding, mask
     bool                               add_bos = false;
@@ -32,7 +32,7 @@ struct Tokenizer {
 };
 
 // Reads tokenizer.json and what surrounds it. n_vocab is the number of embedding rows: ids that the tokenizer does not
-// use become [PADn].
+// use become [PADn], but for those after the last of a whole_text tokenizer: other writers of these leave them out.
 Tokenizer read_tokenizer(const std::string & dir, const HfJson & config, int64_t n_vocab, const LogCallback & log);
 
 } // namespace buoy

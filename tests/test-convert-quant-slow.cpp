@@ -7,6 +7,8 @@
 #include "io/gguf-file.h"
 #include "model/quant-mix.h"
 #include "support/fuzz.h"
+#include "support/gguf-bytes.h"
+#include "support/hf-dir.h"
 #include "support/paths.h"
 #include "text/llama-handles.h"
 
@@ -110,6 +112,102 @@ std::unordered_map<std::string, ImatrixSums> made_up_sums(const std::string & pa
 }
 
 } // namespace
+
+namespace {
+
+// Gemma 4's tensors with DiffusionGemma's besides. libllama's quantiser wants an architecture that it knows; of Gemma 4 it has no rules
+// of its own, so the two names should make no difference.
+std::string gemma_gguf(const std::string & arch, int64_t n_expert, int64_t n_layer) {
+    constexpr int64_t n_embd = 256, n_ff = 512, n_ff_expert = 256, n_vocab = 300;
+
+    GgufBytes file = parse_gguf(read_file(random_gguf("llama:E=256,L=1,H=4,HKV=1,FF=256,V=300,TIED=1")));
+    file.tensors.clear();
+    file.erase_pair("general.architecture");
+    file.text("general.architecture", arch);
+    const auto size = [&](const std::string & key, int64_t value) {
+        file.u32(arch + key, static_cast<uint32_t>(value));
+    };
+    size(".block_count", n_layer);
+    size(".context_length", 64);
+    size(".embedding_length", n_embd);
+    size(".embedding_length_per_layer_input", 0);
+    size(".feed_forward_length", n_ff);
+    size(".expert_count", n_expert);
+    size(".expert_used_count", 2);
+    size(".expert_feed_forward_length", n_ff_expert);
+    size(".attention.head_count", 8);
+    size(".attention.key_length", 64);
+    size(".attention.value_length", 64);
+    size(".attention.key_length_swa", 32);
+    size(".attention.value_length_swa", 32);
+    size(".attention.sliding_window", 16);
+    file.f32(arch + ".attention.layer_norm_rms_epsilon", 1e-6F);
+    std::string n_kv, sliding;
+    for (int64_t layer = 0; layer < n_layer; layer++) {
+        const bool global = layer % 3 == 2;
+        n_kv += le<int32_t>(global ? 1 : 2); // a quarter of the heads at first
+        sliding += le<int8_t>(global ? 0 : 1);
+    }
+    file.array(arch + ".attention.head_count_kv", GGUF_TYPE_INT32, static_cast<uint64_t>(n_layer), n_kv);
+    file.array(arch + ".attention.sliding_window_pattern", GGUF_TYPE_BOOL, static_cast<uint64_t>(n_layer), sliding);
+
+    Random     random(11);
+    const auto tensor = [&](const std::string & name, const std::vector<int64_t> & dims) {
+        file.tensor(name, GGML_TYPE_F32, dims);
+        std::string & data = file.tensor(name).data;
+        for (size_t at = 0; at < data.size(); at += 4) {
+            data.replace(at, 4, le(static_cast<float>(below(random, 2001)) / 1000 - 1));
+        }
+    };
+    tensor("token_embd.weight", {n_embd, n_vocab});
+    tensor("output_norm.weight", {n_embd});
+    tensor("self_cond_pre_norm.weight", {n_embd});
+    tensor("self_cond_gate.weight", {n_embd, n_ff});
+    tensor("self_cond_up.weight", {n_embd, n_ff});
+    tensor("self_cond_down.weight", {n_ff, n_embd});
+    for (int64_t layer = 0; layer < n_layer; layer++) {
+        const std::string block  = concat("blk.", layer, ".");
+        const bool        global = layer % 3 == 2;
+        const int64_t     n_q    = global ? 512 : 256;
+        tensor(block + "attn_norm.weight", {n_embd});
+        tensor(block + "attn_q.weight", {n_embd, n_q});
+        tensor(block + "attn_k.weight", {n_embd, 64});
+        if (!global) {
+            tensor(block + "attn_v.weight", {n_embd, 64});
+        }
+        tensor(block + "attn_output.weight", {n_q, n_embd});
+        tensor(block + "ffn_gate.weight", {n_embd, n_ff});
+        tensor(block + "ffn_up.weight", {n_embd, n_ff});
+        tensor(block + "ffn_down.weight", {n_ff, n_embd});
+        tensor(block + "post_ffw_norm_1.weight", {n_embd});
+        tensor(block + "ffn_gate_inp.weight", {n_embd, n_expert});
+        tensor(block + "ffn_gate_inp.scale", {n_embd});
+        tensor(block + "ffn_gate_up_exps.weight", {n_embd, 2 * n_ff_expert, n_expert});
+        tensor(block + "ffn_down_exps.weight", {n_ff_expert, n_embd, n_expert});
+        tensor(block + "ffn_down_exps.scale", {n_expert});
+        tensor(block + "layer_output_scale.weight", {1});
+        tensor(block + "enc_layer_output_scale.weight", {1});
+    }
+    return test::write_file(temp_dir(), arch + ".gguf", file.build());
+}
+
+} // namespace
+
+TEST_CASE("quantised like upstream: DiffusionGemma as Gemma 4") {
+    for (const auto & [n_expert, n_layer] : {std::pair<int64_t, int64_t>{8, 3}, std::pair<int64_t, int64_t>{4, 9}}) {
+        const std::string theirs = gemma_gguf("gemma4", n_expert, n_layer);
+        ConvertParams     convert;
+        convert.input = gemma_gguf("diffusion-gemma", n_expert, n_layer);
+        for (const OutType outtype :
+             {OutType::q8_0, OutType::q5_k_m, OutType::q4_k_m, OutType::q4_0, OutType::q3_k_m, OutType::iq4_xs}) {
+            INFO("outtype ", mix_of(outtype).name, ", experts ", n_expert);
+            llama_model_quantize_params params = llama_model_quantize_default_params();
+            params.ftype                       = ftype_of(outtype);
+            convert.outtype                    = outtype;
+            check_same_tensors(upstream(theirs, params), ours(convert));
+        }
+    }
+}
 
 TEST_CASE("quantised like upstream: every type") {
     const std::string input = random_gguf("llama:E=256,L=2,H=4,HKV=2,FF=512,V=300");

@@ -86,6 +86,7 @@ TEST_CASE("vocab faults: a correct vocabulary of each kind works or says why not
     CHECK(outcome(vocab_of("gpt2")) == "works");
     CHECK(outcome(vocab_of("llama")) == "works");
     CHECK(outcome(vocab_of("bert")) == "works");
+    CHECK(outcome(vocab_of("gemma4/bytes")) == "works");
 }
 
 TEST_CASE("vocab faults: tokens") {

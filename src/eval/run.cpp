@@ -43,10 +43,23 @@ std::vector<Task> make_tasks(const QaRun & run, const QaConditions & conditions)
     return tasks;
 }
 
+// The one asked for, of the model or of all; empty: neither.
+std::string mode_of(const QaRun & run, const QaModel & model) {
+    const std::optional<ModelMode> mode = model.mode ? model.mode : run.model.mode;
+    const bool                     spec = model.mode ? model.speculate : run.generate.speculate;
+    return !mode ? "" : spec ? "spec" : name_of(mode_names, *mode);
+}
+
 Json settings_of(const QaRun & run) {
     Json models = Json::array(), conditions = Json::array();
     for (const QaModel & model : run.models) {
         models.push_back({{"name", model.name}, {"hash", model.hash}});
+        if (const std::string mode = mode_of(run, model); !mode.empty()) {
+            models.back()["mode"] = mode;
+        }
+        if (run.model.force_causal) {
+            models.back()["force_causal"] = true;
+        }
     }
     for (const QaCondition & condition : run.conditions) {
         Json json = {{"name", condition.name}, {"passages", condition.n_passages}};

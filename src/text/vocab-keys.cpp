@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -154,6 +155,19 @@ void check_merges(const GgufFile & gguf, const TokenSet & tokens) {
     }
 }
 
+// Gemma 4's BPE of characters, whose spaces libllama replaces first, so that the text holds none. What is no token is spelled in bytes:
+// without these, libllama would drop it.
+bool is_whole_text(const VocabKeys & keys, const TokenSet & tokens) {
+    char byte[8];
+    for (unsigned i = 0; i < 256; i++) {
+        std::snprintf(byte, sizeof(byte), "<0x%02X>", i);
+        if (tokens.count(byte) == 0) {
+            return false;
+        }
+    }
+    return keys.model == "gemma4";
+}
+
 int32_t read_special_id(const GgufFile & gguf, const char * name, int32_t n_tokens) {
     const std::string key = concat("tokenizer.ggml.", name, "_token_id");
     const auto        id  = gguf.get_int(key);
@@ -194,7 +208,8 @@ VocabKeys read_vocab_keys(const GgufFile & gguf) {
     keys.n_tokens                         = static_cast<int32_t>(tokens.size());
     const TokenSet token_set              = index_tokens(gguf, tokens);
     check_types(gguf, keys, tokens);
-    if (keys.model == "gpt2") {
+    keys.checked = keys.checked || is_whole_text(keys, token_set);
+    if (keys.model == "gpt2" || (keys.checked && keys.model == "gemma4")) {
         check_merges(gguf, token_set);
     } else if (keys.model == "llama") {
         check_scores(gguf);

@@ -64,8 +64,9 @@ std::vector<OracleVocab> oracle_vocabs() {
           "llama32-rope-scaled-tied", "qwen2", "qwen3-tied", "rnd1", "sdar"}) {
         vocabs.push_back({name, write_vocab(name), read_json(name, "tokenizer_cases.json")});
     }
-    for (const char * name : {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2",
-                              "qwen3-tied", "stable-diffcoder", "illada", "nemotron-labs-diffusion"}) {
+    for (const char * name :
+         {"llada", "llada-256-bf16", "dream", "llama", "llama32-rope-scaled-tied", "qwen2", "qwen3-tied",
+          "stable-diffcoder", "illada", "nemotron-labs-diffusion", "diffusion-gemma"}) {
         vocabs.push_back(
             {std::string(name) + " converted", converted_oracle(name), read_json(name, "tokenizer_cases.json")});
     }

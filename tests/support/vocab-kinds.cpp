@@ -92,9 +92,20 @@ std::vector<std::string> texts_of(GgufBytes & file, const std::string & key) {
 }
 
 std::vector<std::string> vocab_kinds() {
-    return {"gpt2",           "llama",  "bert",      "t5",         "rwkv",        "plamo2",
-            "test",           "gemma4", "hybriddna", "whitespace", "gpt2/gemma4", "gpt2/whitespace",
-            "gpt2/sarvam-moe"};
+    return {"gpt2",
+            "llama",
+            "bert",
+            "t5",
+            "rwkv",
+            "plamo2",
+            "test",
+            "gemma4",
+            "hybriddna",
+            "whitespace",
+            "gpt2/gemma4",
+            "gpt2/whitespace",
+            "gpt2/sarvam-moe",
+            "gemma4/bytes"};
 }
 
 GgufBytes vocab_of(const std::string & kind) {
@@ -121,6 +132,9 @@ GgufBytes vocab_of(const std::string & kind) {
             vocab.add(token);
         }
         vocab.ids = {{"bos", 2}, {"unknown", 1}, {"seperator", 3}, {"padding", 0}, {"mask", 4}};
+    }
+    if (kind == "gemma4/bytes") {
+        add_byte_pieces(vocab);
     }
     if (model == "rwkv") {
         vocab       = VocabGguf();
