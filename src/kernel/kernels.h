@@ -51,6 +51,9 @@ struct WeightKernel {
     void (*multiply_one)(const WeightSpan & span, const PackedBlock * x, float * y);
 };
 
+// What a gate is made of.
+enum class Gating { silu, gelu };
+
 enum class KeyType { f32, f16, q8_0 };
 
 // Keys or values of one head.
@@ -107,8 +110,9 @@ struct KernelTable {
     // n rows (0 … 4) of n_blocks·32 floats
     void (*pack)(const float * const * rows, int64_t n, int64_t n_blocks, PackedBlock * to);
 
-    // a = silu(a)·b, n a multiple of 8
+    // a = silu(a)·b or gelu(a)·b (the tanh form), n a multiple of 8
     void (*gate)(float * a, const float * b, int64_t n);
+    void (*gate_gelu)(float * a, const float * b, int64_t n);
 
     void (*attend)(const AttentionWork * works, AttentionState * states, int64_t n); // of the same n_keys and head_dim
 

@@ -27,6 +27,7 @@ constexpr KernelTable table = {
     {peak_sums * peak_bytes_each, peak_bytes},
     pack,
     gate,
+    gate_gelu,
     attend,
     weigh,
     exponentials,
