@@ -364,7 +364,8 @@ void GgmlContext::set_inputs() {
         if (own.draws != nullptr) {
             std::vector<float> draws;
             for (const float uniform : request.draw->uniform) {
-                draws.insert(draws.end(), {request.draw->temperature, uniform});
+                draws.push_back(request.draw->temperature);
+                draws.push_back(uniform);
             }
             set(own.draws, draws);
         }

@@ -43,8 +43,9 @@ std::vector<int32_t> read_dims(const GgufFile & file, const std::string & key, i
     if (!file.is_array(key)) {
         return std::vector<int32_t>(static_cast<size_t>(n_layer), read_dim(file, key));
     }
-    std::vector<int32_t> dims;
-    for (const int64_t value : *file.get_int_array(key)) {
+    const std::vector<int64_t> values = file.get_int_array(key).value();
+    std::vector<int32_t>       dims;
+    for (const int64_t value : values) {
         if (value < 1 || value > dim_max) {
             fail_key(file, key, "expected 1 to ", dim_max, ", found ", value);
         }

@@ -168,7 +168,8 @@ Json CompletionStream::frame_json(size_t index, const Frame & frame) const {
         const std::vector<int32_t> & given = answers_.prompt(index).tokens;
         const auto                   begin = given.begin() + first;
         std::vector<int32_t>         canvas(begin, given.end());
-        canvas.resize(diffusion ? frame.tokens.size() : 0, model_.info.traits.mask_id);
+        const bool masked = diffusion && !model_.info.traits.writes_canvases(); // those begin as random tokens
+        canvas.resize(masked ? frame.tokens.size() : 0, model_.info.traits.mask_id);
         json["prompt"] = pieces_json({given.begin(), begin});
         json["canvas"] = pieces_json(canvas);
     }
