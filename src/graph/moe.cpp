@@ -77,7 +77,7 @@ ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h, ggml_tens
         weights = ggml_scale(ctx, weights, p.scale);
     }
     if (w.out_scale != nullptr) {
-        ggml_tensor * ids    = ggml_reshape_1d(ctx, chosen, p.n_used * n);
+        ggml_tensor * ids    = ggml_cont_1d(ctx, chosen, p.n_used * n);
         ggml_tensor * scales = ggml_get_rows(ctx, ggml_reshape_2d(ctx, w.out_scale, 1, p.n_expert), ids); // [1, U·n]
         weights              = ggml_mul(ctx, weights, ggml_reshape_3d(ctx, scales, 1, p.n_used, n));
     }
