@@ -243,7 +243,8 @@ void read_nemotron_spec(CaseSettings & s, GenerateParams & params) {
 
 void read_diffusion_gemma(CaseSettings & s, GenerateParams & params) {
     read_length(s, params);
-    params.end_ids = s.get<std::vector<int32_t>>("eos_token_id");
+    const Json ends = s.get<Json>("eos_token_id", Json::array()); // a token or several
+    params.end_ids  = ends.is_array() ? ends.get<std::vector<int32_t>>() : std::vector<int32_t>{ends.get<int32_t>()};
 }
 
 void read_daedal(CaseSettings & s, GenerateParams & params) {

@@ -12,11 +12,11 @@
 namespace buoy {
 
 size_t Graph::node_limit(const HParams & hp, const GraphKey & key) {
-    // a block takes about 40 nodes, and as many again for every further piece of a long pass; experts 40, and two for each one used;
-    // a sequence's own attention about 30, a tap or an edited layer 200
+    // a block takes about 40 nodes, and as many again for every further piece of a long pass; experts 90 with an FFN beside them, and
+    // two for each one used; a sequence's own attention about 30, a tap or an edited layer 200
     constexpr size_t n_pieces = 16, n_attention = 48, n_watched = 220;
     const auto       n_layers = static_cast<size_t>(hp.n_layer);
-    const auto       n_block  = static_cast<size_t>(64 + (hp.experts.n_expert > 0 ? 40 + 2 * hp.experts.n_used : 0));
+    const auto       n_block  = static_cast<size_t>(64 + (hp.experts.n_expert > 0 ? 96 + 2 * hp.experts.n_used : 0));
     size_t           n        = n_layers * n_block * n_pieces + 256;
     for (size_t s = 0; s < key.sequences.size(); s++) {
         n += s > 0 ? n_layers * n_attention : 0;

@@ -63,6 +63,8 @@ struct KeyRows {
     KeyType         type;
 };
 
+constexpr int64_t mixed_rows = 4; // sums that rows are mixed into together
+
 constexpr int64_t attention_rows_max = 64;
 constexpr int64_t attention_head_max = 256; // a multiple of 8
 constexpr int64_t attention_floats =
@@ -123,6 +125,10 @@ struct KernelTable {
     void (*exponentials)(const float * x, float * to, int64_t n, float factor,
                          float offset); // to = exp(factor·(x − offset))
     LogitSummary (*summarize)(const float * logits, int64_t n);
+
+    // sums[r][i] += Σ weights[k][r] · rows[k][i] over n rows, i < n_cols
+    void (*mix)(const float * const * rows, const float (*weights)[mixed_rows], int64_t n, float * const * sums,
+                int64_t n_cols);
 
     WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4;
 };

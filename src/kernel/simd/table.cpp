@@ -5,6 +5,7 @@
 #if (defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)) || defined(__ARM_FEATURE_DOTPROD)
 
 #include "kernel/simd/attention.h"
+#include "kernel/simd/mix.h"
 #include "kernel/simd/multiply.h"
 #include "kernel/simd/pack.h"
 #include "kernel/simd/peak.h"
@@ -32,6 +33,7 @@ constexpr KernelTable table = {
     weigh,
     exponentials,
     summarize,
+    mix,
     weight_kernel<Q4_0>(),
     weight_kernel<Q4_1>(),
     weight_kernel<Q5_0>(),
