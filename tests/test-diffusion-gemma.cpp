@@ -367,7 +367,7 @@ TEST_CASE("canvases are recorded as they were, and edits reach them") {
 
     params            = short_params();
     params.on_forward = [](int32_t, ForwardRequest & request) {
-        request.edits.push_back({.layer = 3, .keys = {0, 1, 2, 3}, .bias = -INFINITY});
+        request.edits.push_back({3, {}, {}, {0, 1, 2, 3}, -INFINITY});
     };
     CHECK(generate(*context, prompt, params).sequence != out.sequence);
 }

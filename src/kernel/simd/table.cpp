@@ -33,7 +33,7 @@ constexpr KernelTable table = {
     weigh,
     exponentials,
     summarize,
-    mix,
+    add_mixed,
     weight_kernel<Q4_0>(),
     weight_kernel<Q4_1>(),
     weight_kernel<Q5_0>(),
