@@ -3,6 +3,7 @@
 #include "buoy/utf8.h"
 
 #include <algorithm>
+#include <map>
 
 namespace buoy::serve {
 
@@ -138,11 +139,13 @@ Json CompletionStream::pieces_json(const std::vector<int32_t> & tokens) const {
 }
 
 Json CompletionStream::frame_json(size_t index, const Frame & frame) const {
-    const int32_t first     = answers_.prompt(index).n_given;
-    const auto    n         = static_cast<int32_t>(frame.tokens.size());
-    const auto    is_in     = [&](int32_t position) { return position >= first && position < first + n; };
-    Json          committed = Json::array(), confidence = Json::array();
-    for (const auto & [position, id] : frame.report.committed) {
+    const int32_t              first     = answers_.prompt(index).n_given;
+    const auto                 n         = static_cast<int32_t>(frame.tokens.size());
+    const auto                 is_in     = [&](int32_t position) { return position >= first && position < first + n; };
+    Json                       committed = Json::array(), confidence = Json::array();
+    std::map<int32_t, int32_t> written(frame.report.finished.begin(), frame.report.finished.end());
+    written.insert(frame.report.committed.begin(), frame.report.committed.end()); // unless it is finished differently
+    for (const auto & [position, id] : written) {
         if (is_in(position)) {
             committed.push_back(
                 {{"position", position - first}, {"id", id}, {"text", utf8_repair(model_.vocab.piece(id))}});
