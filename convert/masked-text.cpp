@@ -10,9 +10,11 @@ namespace {
 // The same on every platform, unlike the standard's distributions.
 double uniform(std::mt19937_64 & random) { return static_cast<double>(random() >> 11) * 0x1.0p-53; }
 
-// Hides tokens from position `from` on; an autoregressive model is asked for all of them.
+// Hides tokens from position `from` on; an autoregressive model is asked for all of them. Where a model has no mask, another token of
+// the text takes their place.
 void hide(MaskedChunk & chunk, int32_t from, const Traits & traits, std::mt19937_64 & random) {
     const auto n     = static_cast<int32_t>(chunk.tokens.size());
+    const auto text  = chunk.tokens;
     double     share = 0;
     for (int32_t i = from; i < n; ++i) {
         if (!traits.is_diffusion()) {
@@ -28,7 +30,8 @@ void hide(MaskedChunk & chunk, int32_t from, const Traits & traits, std::mt19937
         if (uniform(random) < share && (i > 0 || !traits.shift)) { // no row predicts a shifted model's first token
             chunk.hidden.push_back(i);
             chunk.targets.push_back(chunk.tokens[static_cast<size_t>(i)]);
-            chunk.tokens[static_cast<size_t>(i)] = traits.mask_id;
+            chunk.tokens[static_cast<size_t>(i)] =
+                traits.mask_id >= 0 ? traits.mask_id : text[static_cast<size_t>(random() % text.size())];
         }
     }
 }

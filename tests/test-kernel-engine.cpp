@@ -68,7 +68,9 @@ TEST_CASE("quantised products lose no more than ggml's") {
                                                                                       {"dream", "q4_K"},
                                                                                       {"dream", "q6_K"},
                                                                                       {"llada-moe", "q4_0"},
-                                                                                      {"llada2", "q8_0"}}) {
+                                                                                      {"llada2", "q8_0"},
+                                                                                      {"diffusion-gemma", "q8_0"},
+                                                                                      {"diffusion-gemma", "q4_0"}}) {
         if (!has_kernels()) {
             return;
         }

@@ -417,7 +417,7 @@ TEST_CASE("llama engine: wrong requests are named") {
     CHECK(contains(ask([](ForwardRequest & r) {
                        r.edits = {{0, {}, {}, {0}, -1.0f}};
                    }),
-                   "attention edits need an architecture that buoy runs itself (llada, "));
+                   "attention edits need an architecture that buoy runs itself (diffusion-gemma, llada, "));
     CHECK(contains(ask([](ForwardRequest & r) { observer(r).probed = {0}; }), "'gemma' runs through libllama"));
     CHECK(contains(ask([](ForwardRequest & r) { observer(r).taps = {{Tap::pattern, 1}}; }), "sink"));
     CHECK(contains(error_of([&] { forward_stored(*context, some_tokens(1025), 0, 1025); }), "context of 1024"));
@@ -442,7 +442,8 @@ TEST_CASE("llama engine: wrong parameters and files are named") {
 
     TinyGemma unknown;
     unknown.arch = "no-such-arch";
-    CHECK(contains(error_of([&] { load(tiny_gemma(unknown)); }), "'general.architecture': expected llada, "));
+    CHECK(contains(error_of([&] { load(tiny_gemma(unknown)); }),
+                   "'general.architecture': expected diffusion-gemma, llada, "));
     TinyGemma deep;
     deep.n_layer_key = 1000000000;
     CHECK(contains(error_of([&] { load(tiny_gemma(deep)); }), "gemma.block_count"));

@@ -41,6 +41,9 @@ buoy::Generation generate_by_diffusion(const Session & session, const std::vecto
         for (const auto & [position, id] : step.committed) {
             n_done += id == mask_id ? -1 : 1;
         }
+        if (session.context.info().traits.writes_canvases()) { // without masks: canvases that are finished
+            n_done = static_cast<int64_t>(tokens.size() - prompt.size());
+        }
         if (step.growth) {
             total  = static_cast<int64_t>(tokens.size() - prompt.size());
             n_done = total - std::count(tokens.begin(), tokens.end(), mask_id);
@@ -91,8 +94,9 @@ Answer answer(const Session & session, const std::vector<int32_t> & prompt, Prin
               const buoy::Infill * infill) {
     const StopsAfter stops("step");
     Answer           out;
-    out.params           = session.params.generate;
-    out.params.n_predict = buoy::answer_length(out.params, prompt.size(), session.context.n_ctx());
+    out.params = session.params.generate;
+    out.params.n_predict =
+        buoy::answer_length(out.params, prompt.size(), session.context.n_ctx(), session.context.info());
     const bool diffusion = session.context.info().traits.is_diffusion();
     const auto visual    = make_visual(session, prompt, out.params);
     out.generation       = diffusion ? generate_by_diffusion(session, prompt, out.params, attach, visual.get())

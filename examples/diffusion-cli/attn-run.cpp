@@ -23,9 +23,10 @@ std::string numbered(const std::string & path, int number) {
 // The settings with which the answer is generated, its length known.
 buoy::GenerateParams resolved_params(const Session & session, const Prompt & prompt) {
     buoy::GenerateParams params = session.params.generate;
-    params.n_predict            = session.params.logits_out.empty()
-                                      ? buoy::answer_length(params, prompt.tokens.size(), session.context.n_ctx())
-                                      : 0;
+    params.n_predict =
+        session.params.logits_out.empty()
+            ? buoy::answer_length(params, prompt.tokens.size(), session.context.n_ctx(), session.context.info())
+            : static_cast<int32_t>(session.params.canvas.size());
     return params;
 }
 
@@ -76,6 +77,7 @@ AttnRun::AttnRun(const Session & session, const Console & console, const Prompt 
     run.context       = session.params.context;
     run.generate      = params;
     run.single_pass   = !session.params.logits_out.empty();
+    run.canvas        = session.params.canvas;
     for (const buoy::EditSpec & edit : attn.edits) {
         run.edits.push_back(edit.text);
     }

@@ -43,7 +43,7 @@ void warn_long(const CliParams & params, const Console & console, const buoy::Co
     const buoy::ModelInfo & info      = context.info();
     buoy::GenerateParams    generate  = params.generate;
     const bool              generates = !params.chat && params.logits_out.empty();
-    generate.n_predict                = generates ? buoy::answer_length(generate, prompt.size(), context.n_ctx()) : 0;
+    generate.n_predict = generates ? buoy::answer_length(generate, prompt.size(), context.n_ctx(), info) : 0;
     const int64_t n_positions =
         params.chat ? context.n_ctx() : static_cast<int64_t>(prompt.size()) + generate.n_predict;
     if (info.n_ctx_train <= 0 || n_positions <= info.n_ctx_train || params.replay) { // a case is as long as it is
@@ -85,7 +85,7 @@ void complete(CliParams & params, const buoy::ModelFile & file, const buoy::Voca
         const int64_t n_train  = buoy::trained_length(file);
         const int64_t n_free   = std::max<int64_t>(n_train - static_cast<int64_t>(n_prompt), 1);
         const bool    is_most  = params.generate.auto_length && n_train > 0; // then it is cut to what fits
-        const int64_t n_asked  = generates ? params.generate.n_predict : 0;
+        const int64_t n_asked  = generates ? params.generate.n_predict : static_cast<int64_t>(params.canvas.size());
         const int64_t n_answer = is_most ? std::min(n_asked, n_free) : n_asked;
         const int64_t n_all    = static_cast<int64_t>(n_prompt) + n_answer;
         if (generates && n_train > 0 && n_all > n_train && !params.replay) { // a published case is as long as it is

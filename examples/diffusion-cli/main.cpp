@@ -48,25 +48,55 @@ int write_frequencies(const CliParams & params) {
     return 0;
 }
 
+// The one pass of --logits-out: over the prompt, or over --canvas, behind a prompt that is read before.
+buoy::ForwardRequest logits_request(const Session & session, const std::vector<int32_t> & prompt) {
+    const CliParams &       params = session.params;
+    const buoy::ModelInfo & info   = session.context.info();
+    buoy::ForwardRequest    request;
+    request.tokens       = params.canvas.empty() ? prompt : params.canvas;
+    request.block_length = params.generate.block_length;
+    request.rows.resize(request.tokens.size());
+    std::iota(request.rows.begin(), request.rows.end(), 0);
+    if (params.canvas.empty()) {
+        return request;
+    }
+    if (!info.traits.writes_canvases() && !(info.traits.two_modes && info.traits.is_diffusion())) {
+        buoy::fail("--canvas: ", info.arch, " does not read its prompt in a pass of its own; give both as --tokens");
+    }
+    buoy::ForwardRequest reading;
+    reading.tokens    = prompt;
+    reading.attention = buoy::AttentionKind::causal;
+    reading.kv        = buoy::KvUse::store;
+    reading.output    = buoy::OutputKind::none;
+    session.context.forward(reading);
+    request.attention = buoy::AttentionKind::full;
+    request.kv        = buoy::KvUse::store;
+    request.positions.resize(request.tokens.size());
+    std::iota(request.positions.begin(), request.positions.end(), static_cast<int32_t>(prompt.size()));
+    if (!params.canvas_logits.empty()) {
+        const std::vector<int64_t> shape   = {static_cast<int64_t>(params.canvas.size()), info.n_vocab};
+        request.condition.emplace().logits = buoy::read_npy(params.canvas_logits, shape);
+    }
+    return request;
+}
+
 int write_logits(const Session & session, const Console & console, const Prompt & prompt) {
-    const auto n_tokens = static_cast<int64_t>(prompt.tokens.size());
-    if (n_tokens == 0) {
+    if (prompt.tokens.empty()) {
         buoy::fail("--logits-out: the prompt is empty");
     }
     AttnRun              attn(session, console, prompt);
-    buoy::ForwardRequest request;
-    request.tokens = prompt.tokens;
-    request.rows.resize(prompt.tokens.size());
-    std::iota(request.rows.begin(), request.rows.end(), 0);
-    request.block_length = session.params.generate.block_length;
+    buoy::ForwardRequest request  = logits_request(session, prompt.tokens);
+    const auto           n_rows   = static_cast<int64_t>(request.tokens.size());
+    std::vector<int32_t> sequence = prompt.tokens;
+    sequence.insert(sequence.end(), session.params.canvas.begin(), session.params.canvas.end());
     attn.prepare_pass(request);
     const StopsAfter            stops("pass");
     const buoy::ForwardResult & result = session.context.forward(request);
     if (interrupted()) {
         return exit_interrupted;
     }
-    attn.finish_pass(prompt.tokens);
-    buoy::write_npy(session.params.logits_out, {n_tokens, session.context.info().n_vocab}, result.logits);
+    attn.finish_pass(sequence);
+    buoy::write_npy(session.params.logits_out, {n_rows, session.context.info().n_vocab}, result.logits);
     return 0;
 }
 
@@ -75,6 +105,10 @@ void print_json(const Session & session, const Answer & out, const AttnRun & att
         {session.context.info(), session.params.context, out.params, out.generation, out.text, session.load_ms}));
     if (const auto & replay = session.params.replay) {
         json["case"] = {{"id", replay->id}, {"sampler", replay->sampler}};
+        if (!out.generation.reads.empty()) {
+            json["case"]["encoder_calls"] = out.generation.reads;
+            json["case"]["nfe"]           = out.generation.steps.size();
+        }
         for (const buoy::StepReport & step : out.generation.steps) {
             for (const buoy::Measure & measure : step.measured) {
                 json["steps"][static_cast<size_t>(step.step)]["probe"][measure.name] = measure.values;
@@ -176,6 +210,9 @@ int load_and_run(CliParams & params, const Console & console) {
         return exit_interrupted;
     }
     const buoy::ModelInfo & info = context->info();
+    if (params.infill && info.traits.writes_canvases()) {
+        buoy::fail("--infill: ", info.arch, " writes canvases behind a text it has read; it can't fill gaps");
+    }
     if (params.infill && !info.traits.is_diffusion()) {
         buoy::fail("--infill: ", info.arch, " is an autoregressive model; only diffusion models can fill gaps");
     }

@@ -46,6 +46,20 @@ void add_input_flags(FlagTable & table, CliParams & o) {
     table.toggle("--infill", o.infill, true,
                  "fill the gaps in the prompt, each written [[N]] for N tokens; -n is ignored (diffusion models only)");
     table.text("--tokens", "IDS", o.tokens, "prompt as token ids, 1,2,3 or @FILE; no tokens are added");
+    const auto set_canvas = [&o](const std::string & flag, const std::string & text) {
+        o.canvas         = parse_tokens(flag.c_str(), text);
+        o.context.type_k = o.context.type_v = buoy::KvType::f32; // as exact as a pass that needs no store
+        if (o.canvas.empty()) {
+            buoy::fail(flag, ": no token ids given");
+        }
+    };
+    table.call(
+        "--canvas", "IDS", set_canvas,
+        "with --logits-out: read the prompt causally, then run the one pass over this canvas or block behind it, "
+        "1,2,3 or @FILE (models that write canvases, or blocks behind a causal prompt; -ctk f32 -ctv f32)");
+    table.text(
+        "--canvas-logits", "FILE.npy", o.canvas_logits,
+        "with --canvas: the logits that it is conditioned on, float32 [C,V], divided by their temperature already");
     table.call("--case", "FILE.json:ID", set_case,
                "replay a published case: its prompt, sampler, settings and recorded draws, computed exactly (-fa off "
                "-ctk f32 -ctv f32 --ignore-eos); flags after it override");
@@ -64,8 +78,10 @@ void add_visual_flag(FlagTable & table, CliParams & o) {
 void add_output_flags(FlagTable & table, CliParams & o) {
     table.group("Output");
     table.toggle("--json", o.json, true, "print one JSON object instead of the text");
-    table.text("--logits-out", "FILE.npy", o.logits_out,
-               "run one forward pass over the prompt and write its logits, float32 [T,V]; nothing is generated");
+    table.text(
+        "--logits-out", "FILE.npy", o.logits_out,
+        "run one forward pass over the prompt, or over --canvas, and write its logits, float32 [T,V]; nothing is "
+        "generated");
     table.toggle("--force", o.force, true, "overwrite existing files (--attn-dump, --diffusion-visual-out)")
         .with_setting("force");
     table.toggle("--no-perf", o.perf, false, "do not print timings").with_env("LLAMA_ARG_NO_PERF");

@@ -46,6 +46,12 @@ void check_combinations(const CliParams & o) {
     if (!o.parse_special && !o.raw) {
         buoy::fail("--no-parse-special needs --raw: without it special tokens are plain text anyway");
     }
+    if (!o.canvas.empty() && o.logits_out.empty()) {
+        buoy::fail("--canvas is about one pass: it needs --logits-out, and the prompt as --tokens or text");
+    }
+    if (!o.canvas_logits.empty() && o.canvas.empty()) {
+        buoy::fail("--canvas-logits needs the canvas that it is about: --canvas");
+    }
     check_attn(o);
 }
 
@@ -67,14 +73,14 @@ void settle_cli(CliParams & o) {
     buoy::check_params(o.generate);
 }
 
-std::vector<int32_t> parse_tokens(const std::string & text) {
+std::vector<int32_t> parse_tokens(const char * flag, const std::string & text) {
     std::string list = text;
     if (!text.empty() && text[0] == '@') {
         std::ifstream in(text.substr(1));
         if (!in) {
-            buoy::fail("--tokens: file ", buoy::in_quotes(text.substr(1)), " cannot be read");
+            buoy::fail(flag, ": file ", buoy::in_quotes(text.substr(1)), " cannot be read");
         }
-        list = read_to_end(in, "the file of --tokens");
+        list = read_to_end(in, buoy::concat("the file of ", flag));
     }
     std::vector<int32_t> ids;
     const char *         at  = list.data();
@@ -87,7 +93,7 @@ std::vector<int32_t> parse_tokens(const std::string & text) {
         int32_t    id     = 0;
         const auto result = std::from_chars(at, end, id);
         if (result.ec != std::errc() || id < 0) {
-            buoy::fail("--tokens: ", buoy::in_quotes(std::string(at, std::min(end, at + 20))), " is not a token id");
+            buoy::fail(flag, ": ", buoy::in_quotes(std::string(at, std::min(end, at + 20))), " is not a token id");
         }
         ids.push_back(id);
         at = result.ptr;

@@ -17,6 +17,8 @@ struct CliParams : RunParams {
     std::string                     system;
     std::string                     tokens; // "1,2,3" or "@FILE"
     std::optional<buoy::ReplayCase> replay; // --case
+    std::vector<int32_t>            canvas; // --canvas
+    std::string                     canvas_logits;
     std::string                     logits_out;
     std::string                     log_file;
     std::string                     command; // as typed
@@ -49,5 +51,5 @@ struct CliParams : RunParams {
 // What several flags decide together; throws buoy::Error where they contradict each other.
 void settle_cli(CliParams & params);
 
-// The ids of --tokens.
-std::vector<int32_t> parse_tokens(const std::string & text);
+// The ids of --tokens or --canvas.
+std::vector<int32_t> parse_tokens(const char * flag, const std::string & text);

@@ -58,7 +58,7 @@ Prompt make_prompt(const CliParams & params, const buoy::Vocab & vocab) {
         return {params.replay->prompt, {}};
     }
     if (!params.tokens.empty()) {
-        return {parse_tokens(params.tokens), {}};
+        return {parse_tokens("--tokens", params.tokens), {}};
     }
     const std::string text = read_prompt(params);
     if (!params.raw && vocab.has_chat_template()) {

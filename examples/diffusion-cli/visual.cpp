@@ -78,6 +78,9 @@ std::string ShownText::status(const buoy::StepReport & step, const std::vector<i
     for (const auto & [position, id] : step.committed) {
         n_done_ += id == mask_id_ ? -1 : 1;
     }
+    if (mask_id_ < 0) { // canvases, every position of which holds something
+        n_done_ = static_cast<int64_t>(sequence.size() - first_);
+    }
     if (step.growth) { // its length is known now
         total_  = static_cast<int64_t>(sequence.size() - first_);
         n_done_ = total_ - std::count(sequence.begin(), sequence.end(), mask_id_);

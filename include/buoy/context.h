@@ -138,6 +138,18 @@ struct Guidance {
     bool operator==(const Guidance & other) const = default;
 };
 
+// What a canvas is conditioned on: logits that an earlier pass gave for its rows. By their softmax they become a mean embedding each.
+struct SelfCondition {
+    float              temperature = 1.0f; // by which they are divided
+    std::vector<float> logits;             // [T, V]; empty: those that the sequence's last pass kept
+};
+
+// Of logits divided by the temperature: a token for each row, the first at which the sum of probabilities is above the number given.
+struct RowDraw {
+    float              temperature = 1.0f;
+    std::vector<float> uniform; // [R], in [0, 1)
+};
+
 // One sequence of a pass.
 struct ForwardRequest {
     int32_t sequence = 0;        // of the context's, for what is stored; each one at most once in a pass with a store
@@ -157,6 +169,11 @@ struct ForwardRequest {
     std::vector<float>           extra;            // [T, E], what an architecture that takes it adds to the embedding
     std::optional<Guidance>      guidance;
 
+    // models that write canvases (our own engine)
+    std::optional<SelfCondition> condition;
+    bool                   keep_logits = false; // for the condition of the sequence's next pass; all rows are asked for
+    std::optional<RowDraw> draw;                // summaries are of the divided logits, and have a token drawn
+
     // passes that choose what they compute: full attention with a store, one sequence alone (our own engine)
     std::optional<PartialRefresh> refresh;
     std::optional<DriftReset>     reset;
@@ -172,6 +189,7 @@ struct RowSummary {
     float   prob      = 0; // softmax probability of id over the full vocabulary
     float   margin    = 0; // prob minus the runner-up's
     float   entropy   = 0; // in nats
+    int32_t drawn_id  = 0; // as RowDraw says; without one the argmax
 };
 
 struct ForwardResult {

@@ -17,4 +17,7 @@ void check_output(const std::string & path, bool force);
 // A C-ordered float32 array as numpy.load reads it; replaces an existing file.
 void write_npy(const std::string & path, const std::vector<int64_t> & shape, const std::vector<float> & data);
 
+// A float32 array of this shape. Throws Error for anything else.
+std::vector<float> read_npy(const std::string & path, const std::vector<int64_t> & shape);
+
 } // namespace buoy

@@ -67,6 +67,8 @@ struct StepReport {
     std::optional<std::map<int32_t, std::vector<int32_t>>> refreshed;
     std::vector<Measure>                                   measured;  // by methods that measure something
     std::optional<AttentionKind>                           attention; // of its pass, where a model's passes differ
+    // position, id; a step that finishes a canvas leaves this instead of what it committed, where the two differ
+    std::vector<std::pair<int32_t, int32_t>> finished;
 };
 
 // The random choices that a published run recorded for one of its steps; a sampler that takes them draws nothing itself.
@@ -145,7 +147,8 @@ struct Generation {
     std::vector<int32_t>    sequence; // prompt and all that was written, masks where a stopped run left them
     std::vector<int32_t>    tokens;   // the new ones, trimmed before the end token
     std::vector<StepReport> steps;
-    int64_t                 n_forward = 0;
+    std::vector<std::pair<int32_t, int32_t>> reads; // of a model that writes canvases: start and length of what it read
+    int64_t                                  n_forward = 0;
     double prompt_ms = 0.0; // autoregressive: until the first token; block-causal: a long prompt's batches
     double decode_ms = 0.0;
     size_t n_decoded = 0;     // of the tokens, those that decode_ms went into: without an autoregressive run's first
@@ -163,6 +166,8 @@ void check_params(const GenerateParams & params, const ModelInfo & info);
 
 // Tokens that will be generated after a prompt of that length. Throws Error where the context is too short for both.
 int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_ctx);
+// The same for a model, which may write whole canvases only.
+int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_ctx, const ModelInfo & info);
 
 // Diffusion or autoregression, as the model is. Masks inside the prompt of a diffusion model are filled as well.
 Generation generate(Context & context, const std::vector<int32_t> & prompt, const GenerateParams & params);

@@ -21,12 +21,26 @@ enum class ModelMode {
     ar, // autoregressive
 };
 
+// How a model that writes canvases recommends to decode them (DiffusionGemma's entropy-bound sampler).
+struct CanvasDefaults {
+    int32_t steps                = 48;  // at most, of each canvas
+    double  t_min                = 0.4; // temperatures
+    double  t_max                = 0.8;
+    double  entropy_bound        = 0.1;
+    int32_t stability_threshold  = 1;
+    double  confidence_threshold = 0.005;
+    int32_t pad_id               = 0; // follows the end of a text
+};
+
 // What decoding needs to know about a model. Comes from GGUF keys, with defaults per architecture.
 struct Traits {
     AttentionKind attention    = AttentionKind::causal;
     int32_t       block_length = 0;     // block_causal only; blocks are tiled from position 0
     bool          shift        = false; // row i predicts token i + 1 (true for every causal model)
-    int32_t       mask_id      = -1;    // -1: no mask token, so no diffusion
+    int32_t       mask_id      = -1;    // -1: no mask token, so no diffusion, unless it writes canvases
+    int32_t canvas_length = 0; // > 0: it reads a prompt causally and writes canvases of that many tokens behind it,
+                               // which begin as random ones (DiffusionGemma)
+    CanvasDefaults canvas;
 
     // as its authors decode it
     int32_t sub_block_length = 0;     // > 0: a block is written in parts of that many
@@ -39,7 +53,8 @@ struct Traits {
     int32_t delete_id = -1;    // >= 0: a token that takes its position out of the block (LLaDA2.2)
     int32_t split_id  = -1;    // >= 0: a token that puts a mask before what its position holds
 
-    bool is_diffusion() const { return mask_id >= 0 && attention != AttentionKind::causal; }
+    bool writes_canvases() const { return canvas_length > 0 && attention != AttentionKind::causal; }
+    bool is_diffusion() const { return writes_canvases() || (mask_id >= 0 && attention != AttentionKind::causal); }
 };
 
 // What a caller may ask about a loaded model, whichever engine runs it.

@@ -44,6 +44,7 @@ struct RecordedRun {
     ContextParams            context;
     GenerateParams           generate;            // n_predict resolved (answer_length)
     bool                     single_pass = false; // no generation, one pass over the prompt: step 0
+    std::vector<int32_t>     canvas;              // single_pass: the pass is about these, behind a prompt that was read
     std::vector<std::string> edits;               // of the attention, as typed
 };
 

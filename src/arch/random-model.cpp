@@ -77,6 +77,25 @@ int32_t rotated(const RandomModel & m, const ArchTraits & traits) {
     return static_cast<int32_t>(static_cast<float>(m.head_dim) * traits.usual_rotated_share);
 }
 
+// Of a model with windows: every sixth layer and the last see everything, with larger heads and fewer of keys; the others see this far.
+bool    is_windowed(const RandomModel & m, int32_t il) { return (il + 1) % 6 != 0 && il + 1 < m.n_layer; }
+int32_t window_of(const RandomModel & m) { return std::clamp(m.n_ctx / 32, 4, 1024); }
+int32_t wide_head_dim(const RandomModel & m) { return 2 * m.head_dim; }
+int32_t wide_head_kv(const RandomModel & m) { return std::max(m.n_head_kv / 4, 1); }
+
+void set_windows(const RandomModel & m, HParams & hp) {
+    for (int32_t il = 0; il < m.n_layer; il++) {
+        LayerParams & layer = hp.layer(il);
+        if (is_windowed(m, il)) {
+            layer.window = window_of(m);
+        } else {
+            layer.n_head_kv   = wide_head_kv(m);
+            layer.head_dim    = wide_head_dim(m);
+            layer.rope.n_dims = layer.head_dim;
+        }
+    }
+}
+
 // The numbers that the file's keys will say.
 HParams hparams_of(const RandomModel & m, const ArchTraits & traits) {
     HParams hp;
@@ -90,6 +109,9 @@ HParams hparams_of(const RandomModel & m, const ArchTraits & traits) {
     layer.head_dim    = m.head_dim;
     layer.rope.n_dims = rotated(m, traits);
     hp.layers.assign(static_cast<size_t>(m.n_layer), layer);
+    if (traits.windows) {
+        set_windows(m, hp);
+    }
     if (traits.experts) {
         hp.experts.n_expert    = m.n_expert;
         hp.experts.n_used      = m.n_used;
@@ -131,6 +153,10 @@ private:
         const bool  is_router = spec.name.find("ffn_gate_inp") != std::string::npos; // F32, as converters write it
         if (spec.use == WeightUse::multiply || spec.use == WeightUse::add) {
             all_.push_back({spec.name, GGML_TYPE_F32, spec.shape, spec.use == WeightUse::multiply ? 1.0f : 0.0f, 0.1f});
+            return;
+        }
+        if (spec.use == WeightUse::rope) { // divisors of frequencies
+            all_.push_back({spec.name, GGML_TYPE_F32, spec.shape, 1.0f, 0.0f});
             return;
         }
         // rows that don't fill a quantisation block stay in f16, as converters do it
@@ -216,6 +242,27 @@ void set_tokenizer(GgufWriter & header, const RandomModel & m, bool diffusion) {
     }
 }
 
+void set_window_keys(GgufWriter & header, const RandomModel & m) {
+    std::vector<bool>    pattern;
+    std::vector<int32_t> n_head_kv;
+    for (int32_t il = 0; il < m.n_layer; il++) {
+        pattern.push_back(is_windowed(m, il));
+        n_head_kv.push_back(is_windowed(m, il) ? m.n_head_kv : wide_head_kv(m));
+    }
+    const auto u32 = [](int32_t value) { return static_cast<uint32_t>(value); };
+    header.set(m.arch + ".attention.sliding_window", u32(window_of(m)));
+    header.set(m.arch + ".attention.sliding_window_pattern", pattern);
+    header.set(m.arch + ".attention.head_count_kv", n_head_kv);
+    header.set(m.arch + ".attention.key_length", u32(wide_head_dim(m)));
+    header.set(m.arch + ".attention.value_length", u32(wide_head_dim(m)));
+    header.set(m.arch + ".attention.key_length_swa", u32(m.head_dim));
+    header.set(m.arch + ".attention.value_length_swa", u32(m.head_dim));
+    header.set(m.arch + ".rope.dimension_count", u32(wide_head_dim(m)));
+    header.set(m.arch + ".rope.dimension_count_swa", u32(m.head_dim));
+    header.set(m.arch + ".rope.freq_base_swa", 10000.0f);
+    header.set(m.arch + ".final_logit_softcapping", 30.0f);
+}
+
 GgufWriter make_header(const RandomModel & m, const ArchTraits & traits, const std::vector<Matrix> & matrices) {
     const auto u32       = [](int32_t value) { return static_cast<uint32_t>(value); };
     const bool diffusion = traits.attention != AttentionKind::causal || m.block_length > 0;
@@ -231,9 +278,13 @@ GgufWriter make_header(const RandomModel & m, const ArchTraits & traits, const s
     header.set(m.arch + ".block_count", u32(m.n_layer));
     header.set(m.arch + ".feed_forward_length", u32(m.n_ff));
     header.set(m.arch + ".attention.head_count", u32(m.n_head));
-    header.set(m.arch + ".attention.head_count_kv", u32(m.n_head_kv));
-    header.set(m.arch + ".attention.key_length", u32(m.head_dim));
-    header.set(m.arch + ".attention.value_length", u32(m.head_dim));
+    if (traits.windows) {
+        set_window_keys(header, m);
+    } else {
+        header.set(m.arch + ".attention.head_count_kv", u32(m.n_head_kv));
+        header.set(m.arch + ".attention.key_length", u32(m.head_dim));
+        header.set(m.arch + ".attention.value_length", u32(m.head_dim));
+    }
     header.set(m.arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
     header.set(m.arch + ".rope.freq_base", 10000.0f);
     header.set(m.arch + ".vocab_size", u32(m.n_vocab));
@@ -271,7 +322,9 @@ GgufWriter make_header(const RandomModel & m, const ArchTraits & traits, const s
         header.set(m.arch + ".attention.temperature_scale", traits.usual_query_beta);
         header.set(m.arch + ".attention.temperature_length", u32(std::max(m.n_ctx / 4, 1)));
     }
-    if (m.block_length > 0) {
+    if (traits.canvases) {
+        header.set("diffusion.canvas_length", u32(m.block_length > 0 ? m.block_length : 16));
+    } else if (m.block_length > 0) {
         header.set(traits.two_modes ? "diffusion.recommended_block_length" : "diffusion.block_length",
                    u32(m.block_length));
     }

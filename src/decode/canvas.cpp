@@ -22,7 +22,8 @@ Canvas::Canvas(const Traits & traits, const DecodeSettings & settings, const std
                const GenerateParams & params, int32_t n_ctx)
     : mask_id_(traits.mask_id), end_ids_(params.end_ids), tokens_(prompt),
       wanted_(static_cast<int32_t>(prompt.size()) + params.n_predict) {
-    if (settings.schedule == ScheduleKind::autoregressive) { // grows; a mask is a token like others
+    const bool canvases = settings.schedule == ScheduleKind::canvases;
+    if (canvases || settings.schedule == ScheduleKind::autoregressive) { // grows; a mask is a token like others
         given_.assign(prompt.size(), true);
         first_ = answer_ = end();
         return;
@@ -43,7 +44,8 @@ Canvas::Canvas(const Traits & traits, const DecodeSettings & settings, const std
 
 void Canvas::reuse(std::span<const int32_t> stored, const DecodeSettings & settings) {
     const bool reads = settings.schedule == ScheduleKind::two_modes && settings.causal_context;
-    const bool grows = settings.schedule == ScheduleKind::autoregressive || reads;
+    const bool grows =
+        settings.schedule == ScheduleKind::autoregressive || settings.schedule == ScheduleKind::canvases || reads;
     if (!grows && !settings.is_block_causal()) {
         return; // full attention has no exact K/V
     }

@@ -13,7 +13,7 @@ namespace {
 GenerateParams resolved(const ModelInfo & info, int32_t n_ctx, size_t n_prompt, const GenerateParams & asked) {
     check_params(asked, info);
     GenerateParams params = asked;
-    params.n_predict      = answer_length(asked, n_prompt, n_ctx);
+    params.n_predict      = answer_length(asked, n_prompt, n_ctx, info);
     return params;
 }
 
@@ -33,9 +33,15 @@ Decoder::Decoder(const Context & context, const DecoderPlace & place, const std:
                   ? OutputKind::summary
                   : OutputKind::logits),
       canvas_(info_.traits, settings_, prompt, params_, context.n_ctx()) {
-    const bool grows = settings_.schedule == ScheduleKind::autoregressive;
+    const bool canvases = settings_.schedule == ScheduleKind::canvases;
+    const bool grows    = settings_.schedule == ScheduleKind::autoregressive || canvases;
     if (grows && prompt.empty()) {
-        fail("the prompt is empty, and an autoregressive model needs at least one token to continue");
+        fail("the prompt is empty, and ", canvases ? info_.arch : "an autoregressive model",
+             " needs at least one token to continue");
+    }
+    if (canvases && params_.n_predict == 0) {
+        fail("there is nothing to write: set `n_predict`; ", info_.arch,
+             " has no masks, so it can't fill a text's gaps");
     }
     if (settings_.schedule == ScheduleKind::two_modes && canvas_.first() != static_cast<int32_t>(prompt.size())) {
         fail(info_.arch, " reads its prompt causally, so it can't fill masks inside it");
@@ -97,6 +103,9 @@ ForwardRequest Decoder::make_request() const {
     request.observers    = pass_->observers;
     request.refresh      = pass_->refresh;
     request.reset        = pass_->reset;
+    request.condition    = pass_->condition;
+    request.draw         = pass_->draw;
+    request.keep_logits  = pass_->keep_logits;
     request.positions    = pass_->positions;
     if (request.positions.empty()) {
         request.positions.resize(static_cast<size_t>(to - from));
@@ -146,6 +155,10 @@ void Decoder::take(const ForwardResult & result) {
         out_.prompt_ms = elapsed_ms();
     }
     if (pass_->kind == PassKind::store) {
+        if (settings_.schedule == ScheduleKind::canvases) {
+            out_.reads.emplace_back(pass_->from, pass_->to - pass_->from);
+        }
+        canvas_.write(pass_->also);
         if (params_.on_prompt && !params_.on_prompt(pass_->progress)) {
             canvas_.stop();
         }
@@ -260,8 +273,9 @@ void Decoder::commit(Writes written, bool decided) {
     std::sort(report.committed.begin(), report.committed.end());
     canvas_.write(report.committed);
     schedule_->end_step(canvas_, report);
-    n_final_ = schedule_->n_final(canvas_);
-    if (decided || (rule_ && rule_->takes_back() && canvas_.has_masks(pass_->span))) { // the block may be written over
+    n_final_        = schedule_->n_final(canvas_);
+    const bool open = decided && !schedule_->is_settled();
+    if (open || (rule_ && rule_->takes_back() && canvas_.has_masks(pass_->span))) { // the block may be written over
         n_final_ = std::min(n_final_, pass_->span.from);
     }
     out_.steps.push_back(std::move(report));
@@ -279,6 +293,7 @@ double Decoder::elapsed_ms() const {
 }
 
 Generation Decoder::finish() {
+    schedule_->close(canvas_);
     out_.ended           = canvas_.ended();
     const bool two_modes = settings_.schedule == ScheduleKind::two_modes;
     if (out_.ended && (settings_.exact_blocks || two_modes)) {

@@ -47,7 +47,7 @@ namespace {
 void check_batch(const Context & context, std::span<const BatchItem> items) {
     for (const BatchItem & item : items) {
         check_params(item.params, context.info());
-        answer_length(item.params, item.prompt.size(), context.n_ctx());
+        answer_length(item.params, item.prompt.size(), context.n_ctx(), context.info());
         check_sequences(context, item.params, 0);
     }
 }

@@ -51,23 +51,42 @@ std::vector<const char *> methods_of(const DecodeSettings & settings) {
             name_of(cache_names, settings.cache)};
 }
 
+void add_canvases(Json & json, const DecodeSettings & settings) {
+    const CanvasDefaults & c     = settings.canvas;
+    const auto             plain = [](double value) { return number(static_cast<float>(value)); };
+    json["schedule"]             = "canvases";
+    json["block_length"]         = settings.block_length;
+    json["max_denoising_steps"]  = c.steps;
+    json["t_min"]                = plain(c.t_min);
+    json["t_max"]                = plain(c.t_max);
+    json["entropy_bound"]        = plain(c.entropy_bound);
+    json["stability_threshold"]  = c.stability_threshold;
+    json["confidence_threshold"] = plain(c.confidence_threshold);
+    json["pad_token_id"]         = c.pad_id;
+    json["draw"]                 = settings.draws_best ? "argmax" : "inverse_cdf";
+}
+
 void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & params) {
     const DecodeSettings resolved = resolve_settings(info, params);
-    const bool           at_once  = resolved.schedule == ScheduleKind::timesteps;
-    json["schedule"]              = at_once ? "timesteps" : "blocks";
-    json["algorithm"]             = params.scorer ? "scorer" : algorithm_name(resolved.algorithm);
-    json["steps"]                 = count(params.steps);
-    json["steps_per_block"]       = count(params.steps_per_block);
-    json["block_length"]          = at_once ? Json(nullptr) : count(resolved.block_length);
-    json["append_blocks"]         = resolved.append_blocks;
-    const bool in_time            = at_once || resolved.schedule == ScheduleKind::block_timesteps;
-    json["eps"]                   = in_time && !resolved.even_steps ? number(resolved.eps) : Json(nullptr);
-    json["alg_temp"]              = number(params.alg_temp);
-    json["cfg_scale"]             = number(params.cfg_scale);
-    json["threshold"]             = number(resolved.threshold);
-    json["factor"]                = number(params.factor);
-    json["cache"]                 = name_of(cache_names, resolved.cache);
-    json["cache_refresh"]         = count(params.cache_refresh);
+    if (resolved.schedule == ScheduleKind::canvases) {
+        add_canvases(json, resolved);
+        return;
+    }
+    const bool at_once      = resolved.schedule == ScheduleKind::timesteps;
+    json["schedule"]        = at_once ? "timesteps" : "blocks";
+    json["algorithm"]       = params.scorer ? "scorer" : algorithm_name(resolved.algorithm);
+    json["steps"]           = count(params.steps);
+    json["steps_per_block"] = count(params.steps_per_block);
+    json["block_length"]    = at_once ? Json(nullptr) : count(resolved.block_length);
+    json["append_blocks"]   = resolved.append_blocks;
+    const bool in_time      = at_once || resolved.schedule == ScheduleKind::block_timesteps;
+    json["eps"]             = in_time && !resolved.even_steps ? number(resolved.eps) : Json(nullptr);
+    json["alg_temp"]        = number(params.alg_temp);
+    json["cfg_scale"]       = number(params.cfg_scale);
+    json["threshold"]       = number(resolved.threshold);
+    json["factor"]          = number(params.factor);
+    json["cache"]           = name_of(cache_names, resolved.cache);
+    json["cache_refresh"]   = count(params.cache_refresh);
     if (resolved.is_block_causal()) {
         json["sub_block_length"] = count(resolved.sub_block_length);
         json["edit_threshold"]   = number(params.edit_threshold);
@@ -129,6 +148,9 @@ Json model_json(const ModelInfo & info) {
         {"n_ctx_train", info.n_ctx_train},
         {"n_bytes", info.n_bytes},
     };
+    if (info.traits.canvas_length > 0) {
+        json["canvas_length"] = info.traits.canvas_length;
+    }
     if (info.traits.two_modes) {
         json["mode"] = name_of(mode_names, info.traits.is_diffusion() ? ModelMode::diffusion : ModelMode::ar);
     }
@@ -210,6 +232,9 @@ Json steps_json(const std::vector<StepReport> & steps, size_t n_prompt) {
             for (const auto & [layer, positions] : *step.refreshed) {
                 json["refreshed"][std::to_string(layer)] = positions;
             }
+        }
+        if (!step.finished.empty()) {
+            json["finished"] = step.finished;
         }
         if (step.growth) {
             add_growth(json, *step.growth, n_prompt);

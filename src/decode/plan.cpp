@@ -80,6 +80,11 @@ StepPlan plan_steps(const ModelInfo & info, const std::vector<int32_t> & prompt,
             canvas.write(pass->also);
             continue;
         }
+        if (pass->kind == PassKind::store) { // text that is read, before a canvas
+            canvas.set_stored(pass->n_stored);
+            canvas.write(pass->also);
+            continue;
+        }
         n_keys = std::max(n_keys, pass->to);
         plan.steps.push_back({pass->from, pass->to - pass->from, n_keys});
         canvas.set_stored(pass->n_stored);
@@ -100,8 +105,9 @@ int32_t trained_length(const ModelFile & file) {
 }
 
 int32_t spare_length(const ModelFile & file, const GenerateParams & params) {
-    const Arch * arch = find_arch(file.gguf().get_string("general.architecture").value_or(""));
-    if (arch == nullptr || !arch->model.traits.two_modes || params.n_predict <= 0) {
+    const Arch * arch  = find_arch(file.gguf().get_string("general.architecture").value_or(""));
+    const bool   whole = arch != nullptr && (arch->model.traits.two_modes || arch->model.traits.canvases);
+    if (!whole || params.n_predict <= 0) {
         return 0;
     }
     ModelInfo info;

@@ -241,6 +241,12 @@ void read_nemotron_spec(CaseSettings & s, GenerateParams & params) {
     params.speculate = true;
 }
 
+void read_diffusion_gemma(CaseSettings & s, GenerateParams & params) {
+    read_length(s, params);
+    const Json ends = s.get<Json>("eos_token_id", Json::array()); // a token or several
+    params.end_ids  = ends.is_array() ? ends.get<std::vector<int32_t>>() : std::vector<int32_t>{ends.get<int32_t>()};
+}
+
 void read_daedal(CaseSettings & s, GenerateParams & params) {
     params.auto_length = true;
     params.n_predict   = s.get<int32_t>("max_gen_length");
@@ -282,6 +288,7 @@ const Sampler samplers[] = {
     {"nemotron_ar", read_nemotron, ModelMode::ar},
     {"nemotron_diffusion", read_nemotron, ModelMode::diffusion},
     {"nemotron_linear_spec", read_nemotron_spec, ModelMode::diffusion},
+    {"diffusion_gemma_eb", read_diffusion_gemma},
     {"greedy", read_length},
     {"d2cache", read_adaptive<DiffusionCache::d2>},
     {"elastic", read_adaptive<DiffusionCache::elastic>},

@@ -59,6 +59,7 @@ std::unique_ptr<Schedule> make_schedule(const DecodeSettings & settings, const G
         case ScheduleKind::block_causal: return make_block_causal(settings, params, canvas);
         case ScheduleKind::serving: return make_serving(settings, params, canvas);
         case ScheduleKind::two_modes: return make_two_modes(settings, params, canvas);
+        case ScheduleKind::canvases: return make_canvases(settings, params);
         case ScheduleKind::window: return make_window(settings, params, canvas);
         case ScheduleKind::growing: return make_growing(settings, params, canvas);
         case ScheduleKind::autoregressive: return make_autoregressive(settings, params);

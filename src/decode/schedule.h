@@ -15,7 +15,7 @@ using Writes = std::vector<std::pair<int32_t, int32_t>>; // position and token
 enum class PassKind {
     step,  // a forward pass, after which tokens are written
     pause, // a step of the schedule in which nothing is due, and nothing is computed
-    store, // a forward pass that only stores a part of the prompt; no step
+    store, // a forward pass that only stores a part of the text; no step
 };
 
 // What comes next for a sequence.
@@ -45,6 +45,11 @@ struct Pass {
     // of a model whose passes differ
     std::optional<AttentionKind> attention; // instead of the model's own
     std::optional<bool>          shift;     // whether the row before a position predicts it, instead of the model's own
+
+    // of a model that writes canvases (ForwardRequest)
+    std::optional<SelfCondition> condition;
+    std::optional<RowDraw>       draw;
+    bool                         keep_logits = false;
 
     Writes also; // written besides, whatever the rows say
 };
@@ -77,6 +82,12 @@ public:
         return {};
     }
 
+    // No pass follows: what is open is left as well as can be.
+    virtual void close(Canvas & /*canvas*/) {}
+
+    // Whether the step that was decided last is the last about its positions.
+    virtual bool is_settled() const { return false; }
+
     // Positions from the beginning that no later pass changes. A schedule that may replace what it wrote says which it is done with.
     virtual int32_t n_final(const Canvas & canvas) const { return canvas.first_masked(); }
 };
@@ -105,6 +116,7 @@ std::unique_ptr<Schedule> make_window(const DecodeSettings & settings, const Gen
                                       const Canvas & canvas);
 std::unique_ptr<Schedule> make_growing(const DecodeSettings & settings, const GenerateParams & params,
                                        const Canvas & canvas);
+std::unique_ptr<Schedule> make_canvases(const DecodeSettings & settings, const GenerateParams & params);
 std::unique_ptr<Schedule> make_autoregressive(const DecodeSettings & settings, const GenerateParams & params);
 
 // Stores a long prompt of a block-causal model up to `to` in batches of whole blocks. The last batch is left to the first step, which

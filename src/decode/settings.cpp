@@ -3,6 +3,7 @@
 #include "buoy/message.h"
 #include "decode/method-settings.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace buoy {
@@ -168,6 +169,51 @@ void check_modes(const ModelInfo & info, const GenerateParams & params) {
     }
 }
 
+// A model that writes canvases has a sampler of its own, with settings that its file recommends.
+void resolve_canvases(const ModelInfo & info, const GenerateParams & params, DecodeSettings & settings) {
+    const bool picks = params.top_k > 0 || params.top_p < 1.0f || params.min_p > 0.0f || !params.logit_bias.empty();
+    const char * const what = params.temperature > 0.0f || params.greedy ? "a temperature (t_min and t_max are its own)"
+                              : picks ? "a choice among tokens (top-k, top-p, min-p, bias)"
+                              : params.steps > 0 || params.steps_per_block > 0
+                                  ? "a number of steps (max_denoising_steps is its own)"
+                              : params.algorithm || params.scorer        ? "an algorithm"
+                              : params.eps || params.alg_temp > 0.0f     ? "timesteps or alg-temp"
+                              : params.threshold || params.factor        ? "a threshold or factor"
+                              : params.cache || params.cache_refresh > 0 ? "a cache: what it has read is stored anyway"
+                              : params.edit_threshold || params.sub_block_length > 0 ? "an edit threshold or sub-blocks"
+                              : params.append_blocks || params.auto_length ? "appended blocks or an automatic length"
+                              : params.cfg_scale > 0.0f                    ? "guidance, which needs a mask token"
+                              : params.thinking_budget                     ? "a thinking budget"
+                                                                           : nullptr;
+    if (what != nullptr) {
+        fail(info.arch, " writes canvases by a sampler of its own, which has no place for ", what);
+    }
+    const SettingReader    s(params, false);
+    const CanvasDefaults & own    = info.traits.canvas;
+    const auto             number = [&](const char * name, double otherwise) {
+        return s.is_set(name) ? s.number(name) : otherwise;
+    };
+    const auto whole = [&](const char * name, int32_t otherwise) { return s.is_set(name) ? s.whole(name) : otherwise; };
+    settings.canvas  = {.steps                = whole("max_denoising_steps", own.steps),
+                        .t_min                = number("t_min", own.t_min),
+                        .t_max                = number("t_max", own.t_max),
+                        .entropy_bound        = number("entropy_bound", own.entropy_bound),
+                        .stability_threshold  = whole("stability_threshold", own.stability_threshold),
+                        .confidence_threshold = number("confidence_threshold", own.confidence_threshold),
+                        .pad_id               = whole("pad_token_id", own.pad_id)};
+    settings.draws_best   = s.whole("draw") == 1;
+    settings.block_length = params.block_length > 0 ? params.block_length : info.traits.canvas_length;
+    settings.open_ended   = true;
+    settings.schedule     = ScheduleKind::canvases;
+    if (settings.canvas.pad_id >= info.n_vocab && info.n_vocab > 0) {
+        fail("setting pad_token_id is ", settings.canvas.pad_id, ", the model has ", info.n_vocab, " tokens");
+    }
+    const CanvasDefaults & c = settings.canvas;
+    if (!(c.t_min + (c.t_max - c.t_min) / c.steps > 0.0) || !(c.t_max > 0.0)) {
+        fail("temperatures from t_max ", c.t_max, " down to t_min ", c.t_min, " are not all above 0");
+    }
+}
+
 // A recommendation is for answers, not for gaps in a text, and gives way to whatever covers everything at once.
 int32_t default_block_length(const ModelInfo & info, const GenerateParams & params, const AlgorithmRow & row) {
     constexpr int32_t usual  = 32; // iLLaDA's paper, Nemotron-Labs-Diffusion
@@ -287,8 +333,13 @@ DecodeSettings resolve_settings(const ModelInfo & info, const GenerateParams & p
     settings.shift          = info.traits.shift;
     settings.observed       = static_cast<bool>(params.on_forward);
     settings.n_layer        = info.n_layer;
+    settings.n_vocab        = info.n_vocab;
     settings.causal_context = params.causal_context;
     check_modes(info, params);
+    if (info.traits.writes_canvases()) {
+        resolve_canvases(info, params, settings);
+        return settings;
+    }
     if (!info.traits.is_diffusion()) {
         settings.schedule = ScheduleKind::autoregressive;
         return settings;
@@ -379,6 +430,23 @@ int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_
              "; use a larger `n_ctx` or a smaller `n_predict`");
     }
     return params.n_predict;
+}
+
+int32_t answer_length(const GenerateParams & params, size_t n_prompt, int32_t n_ctx, const ModelInfo & info) {
+    const int32_t n = answer_length(params, n_prompt, n_ctx);
+    if (!info.traits.writes_canvases()) {
+        return n;
+    }
+    const int64_t C      = params.block_length > 0 ? params.block_length : info.traits.canvas_length;
+    const int64_t n_free = static_cast<int64_t>(n_ctx) - static_cast<int64_t>(n_prompt);
+    const int64_t n_all =
+        n == n_free ? n / C * C : (n + C - 1) / C * C; // whole canvases; as many as fit, or as it takes
+    if (n_all > n_free || (n_all == 0 && n > 0)) {
+        const int64_t n_least = std::max(n_all, C);
+        fail("prompt (", n_prompt, ") and answer (", n_least, ", in whole canvases of ", C, ") need ",
+             static_cast<int64_t>(n_prompt) + n_least, " positions, the context has ", n_ctx, "; use a larger `n_ctx`");
+    }
+    return static_cast<int32_t>(n_all);
 }
 
 } // namespace buoy

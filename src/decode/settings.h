@@ -11,6 +11,7 @@ enum class ScheduleKind {
     block_causal,    // left to right, tiled from position 0: what lies before a block never sees it
     serving,         // the same blocks, by rules that decide about a block as a whole (SGLang)
     two_modes,       // blocks behind what was read causally (Nemotron-Labs-Diffusion)
+    canvases,        // random tokens behind what was read causally, denoised again and again (DiffusionGemma)
     window,          // the first masks, wherever they are (Elastic-Cache)
     growing,         // the length is found while writing (DAEDAL)
     autoregressive,  // one token after the other
@@ -33,6 +34,11 @@ struct DecodeSettings {
     bool           causal_context = true;  // two_modes: what lies before a block was read causally
     bool           append_blocks  = false; // blocks: what lies behind the current one does not exist yet
 
+    // canvases, which are as long as a block
+    CanvasDefaults canvas;
+    bool           draws_best = false; // the most likely token is drawn
+
+    int32_t              n_vocab        = 0;
     int32_t              n_layer        = 0;
     int32_t              initial_length = 0; // growing: tokens of the answer that it begins with
     std::optional<float> threshold;          // what was asked for, or the algorithm's own

@@ -39,7 +39,8 @@ GgmlContext::GgmlContext(std::shared_ptr<const GgmlModel> model, const ContextPa
     : model_(std::move(model)), loaded_(model_->loaded()), params_(params),
       store_(loaded_.hparams(), attention_devices(loaded_), params,
              choose_n_ctx(params, loaded_.hparams().n_ctx_train, loaded_.info().traits.block_length)),
-      row_store_(loaded_.hparams(), attention_devices(loaded_), store_.n_ctx(), params.n_sequences) {
+      row_store_(loaded_.hparams(), attention_devices(loaded_), store_.n_ctx(), params.n_sequences),
+      logit_store_(loaded_.hparams().n_vocab, params.n_sequences) {
     const HParams & hp      = loaded_.hparams();
     const auto &    devices = loaded_.placement().devices();
     for (ggml_backend_dev_t device : devices) {
@@ -88,7 +89,7 @@ void GgmlContext::kv_truncate(int32_t sequence, int32_t first) {
 
 ContextStats GgmlContext::stats() const {
     ContextStats stats = stats_;
-    stats.kv_bytes     = store_.n_bytes() + row_store_.n_bytes();
+    stats.kv_bytes     = store_.n_bytes() + row_store_.n_bytes() + logit_store_.n_bytes();
     for (const ggml_backend_ptr & backend : backends_) {
         stats.compute_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), backend.get());
     }
@@ -127,11 +128,16 @@ void GgmlContext::begin_pass(std::span<const ForwardRequest> batch) {
 SequenceKey GgmlContext::make_key(const Sequence & seq) const {
     const ForwardRequest & request = *seq.request;
     SequenceKey            key;
-    key.n_tokens = static_cast<int64_t>(request.tokens.size());
-    key.output   = request.rows.empty() ? OutputKind::none : request.output;
-    key.n_rows   = request.output == OutputKind::none ? 0 : static_cast<int64_t>(request.rows.size());
-    key.kv       = request.kv;
-    key.guidance = request.guidance;
+    key.n_tokens    = static_cast<int64_t>(request.tokens.size());
+    key.output      = request.rows.empty() ? OutputKind::none : request.output;
+    key.n_rows      = request.output == OutputKind::none ? 0 : static_cast<int64_t>(request.rows.size());
+    key.kv          = request.kv;
+    key.guidance    = request.guidance;
+    key.canvas      = loaded_.hparams().canvases && seq.attention == AttentionKind::full;
+    key.sequence    = request.condition || request.keep_logits ? request.sequence : 0;
+    key.conditioned = request.condition.has_value();
+    key.keeps       = request.keep_logits;
+    key.draws       = request.draw.has_value();
     for (const Observer & observer : request.observers) {
         key.observers.push_back(observer_key(seq, observer));
     }
@@ -198,7 +204,7 @@ void GgmlContext::prepare(const GraphKey & key) {
         make_scheduler(n_nodes);
     }
     ggml_backend_sched_reset(sched_.get());
-    graph_ = std::make_unique<Graph>(loaded_, model_->recipe(), key, store_, row_store_, flash_);
+    graph_ = std::make_unique<Graph>(loaded_, model_->recipe(), key, store_, row_store_, logit_store_, flash_);
     pin_nodes();
     if (!ggml_backend_sched_alloc_graph(sched_.get(), graph_->cgraph())) {
         graph_.reset();
@@ -274,7 +280,10 @@ bool GgmlContext::is_open(const Sequence & seq, int32_t window, size_t row, size
     if (is_stored(seq) && !seq.present[column]) {
         return false;
     }
-    if (window > 0 && std::abs(query - key) >= window) {
+    // a canvas sees itself, and of what lies before it the same for all of its rows
+    const bool    is_canvas = loaded_.hparams().canvases && seq.attention == AttentionKind::full;
+    const int32_t distance  = is_canvas ? seq.positions.front() - key : std::abs(query - key);
+    if (window > 0 && distance >= window) {
         return false;
     }
     switch (seq.attention) {
@@ -348,6 +357,17 @@ void GgmlContext::set_inputs() {
         }
         for (const auto & [window, mask] : own.masks_rows) {
             set_mask(mask, seq, request.rows, window);
+        }
+        if (own.condition != nullptr) {
+            set(own.condition, std::vector<float>{request.condition->temperature});
+        }
+        if (own.draws != nullptr) {
+            std::vector<float> draws;
+            for (const float uniform : request.draw->uniform) {
+                draws.push_back(request.draw->temperature);
+                draws.push_back(uniform);
+            }
+            set(own.draws, draws);
         }
         for (size_t i = 0; i < own.observers.size(); i++) {
             set_observer_inputs(seq, shown(seq, request.observers[i].selection), own.observers[i]);
@@ -443,6 +463,31 @@ void GgmlContext::prepare_partial() {
     }
 }
 
+// Memory for logits that are kept, and those of a condition that comes with its request.
+void GgmlContext::prepare_logits() {
+    for (const Sequence & seq : pass_) {
+        const ForwardRequest & request = *seq.request;
+        const auto             n       = static_cast<int64_t>(seq.positions.size());
+        if (!request.condition && !request.keep_logits) {
+            continue;
+        }
+        if (!loaded_.hparams().canvases || seq.attention != AttentionKind::full) {
+            fail("only a canvas is conditioned on logits, and ", loaded_.info().arch,
+                 loaded_.hparams().canvases ? " reads causally here" : " writes none");
+        }
+        if (logit_store_.ensure_memory(request.sequence, n)) {
+            graph_.reset(); // may point there
+        }
+        if (request.condition && !request.condition->logits.empty()) {
+            logit_store_.write(request.sequence, request.condition->logits);
+        }
+        if (request.condition && logit_store_.n_kept(request.sequence) != n) {
+            fail("a canvas of ", n, " tokens can't be conditioned on the logits of ",
+                 logit_store_.n_kept(request.sequence));
+        }
+    }
+}
+
 void GgmlContext::run_pass(std::span<const ForwardRequest> batch, int32_t layer_first) {
     begin_pass(batch);
     reset_at_          = std::nullopt;
@@ -462,6 +507,7 @@ void GgmlContext::run_pass(std::span<const ForwardRequest> batch, int32_t layer_
         store_.ensure_memory();
     }
     prepare_partial();
+    prepare_logits();
     prepare(key);
     try {
         set_inputs();
@@ -473,6 +519,9 @@ void GgmlContext::run_pass(std::span<const ForwardRequest> batch, int32_t layer_
     for (const Sequence & seq : pass_) {
         if (is_stored(seq)) {
             store_.fill(seq.request->sequence, seq.positions);
+        }
+        if (seq.request->keep_logits) {
+            logit_store_.set_kept(seq.request->sequence, static_cast<int64_t>(seq.positions.size()));
         }
     }
     if (reset_at_) { // layers before it did their part
@@ -489,6 +538,7 @@ void GgmlContext::abandon_pass() {
     for (const Sequence & seq : pass_) {
         if (is_stored(seq)) {
             store_.truncate(seq.request->sequence, seq.positions.front());
+            logit_store_.set_kept(seq.request->sequence, 0);
             row_store_.set_length(seq.request->sequence, 0);
         }
     }
@@ -588,6 +638,7 @@ void GgmlContext::read_summaries(const GraphOutput & out) {
             row.prob            = probs[best];
             row.margin          = n_top > 1 ? probs[best] - probs[a + b - best] : 1.0f;
             row.entropy         = std::max(0.0f, logits[best] - std::log(probs[best]) - means[i]);
+            row.drawn_id        = row.id;
         }
     }
     auto at = all.begin();

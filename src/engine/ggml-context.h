@@ -4,6 +4,7 @@
 #include "engine/ggml-model.h"
 #include "graph/graph.h"
 #include "graph/kv-store.h"
+#include "graph/logit-store.h"
 #include "graph/row-store.h"
 
 #include <exception>
@@ -53,6 +54,7 @@ private:
     void               run_pass(std::span<const ForwardRequest> batch, int32_t layer_first);
     ForwardRequest     everything(const ForwardRequest & part, int32_t layer_first) const;
     void               prepare_partial();
+    void               prepare_logits();
     GraphKey           make_key() const;
     SequenceKey        make_key(const Sequence & seq) const;
     void               prepare(const GraphKey & key);
@@ -105,6 +107,7 @@ private:
     size_t                                                 sched_nodes_ = 0; // it has room for
     KvStore                                                store_;
     RowStore                                               row_store_;
+    LogitStore                                             logit_store_;
     std::vector<bool>                                      flash_; // per layer
     int64_t                                                kv_pad_;
 

@@ -135,6 +135,10 @@ void LlamaContext::check(const ForwardRequest & request) const {
     if (!request.extra.empty()) {
         fail("libllama does not support extra input to the embedding");
     }
+    if (request.condition || request.keep_logits || request.draw) {
+        fail(
+            "a canvas (self-conditioning, drawn tokens) needs buoy's own engine, and this model runs through libllama");
+    }
     if (request.guidance) {
         fail("classifier-free guidance needs buoy's own engine, and this model runs through libllama");
     }

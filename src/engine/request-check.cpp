@@ -105,6 +105,35 @@ void check_tokens(const ForwardRequest & request, const ModelInfo & info, int32_
     }
 }
 
+void check_canvas(const ForwardRequest & request, const ModelInfo & info, int32_t n_sequences) {
+    const size_t T = request.tokens.size(), R = request.rows.size();
+    if (!request.condition && !request.keep_logits && !request.draw) {
+        return;
+    }
+    const auto positive = [](float value) { return value > 0.0f && value <= 1e6f; };
+    if (request.sequence < 0 || request.sequence >= n_sequences) {
+        fail("sequence ", request.sequence, " has no logits, the context has sequences 0 to ", n_sequences - 1);
+    }
+    if (request.condition) {
+        const size_t n = request.condition->logits.size();
+        if (n != 0 && n != T * static_cast<size_t>(info.n_vocab)) {
+            fail("the condition has ", n, " logits, expected ", info.n_vocab, " for each of ", T, " tokens");
+        }
+    }
+    if (request.keep_logits &&
+        (R != T || !std::is_sorted(request.rows.begin(), request.rows.end()) || request.output == OutputKind::none)) {
+        fail("logits are kept of all ", T, " tokens in their order, but ", R, " rows are asked for");
+    }
+    if (request.draw && (request.draw->uniform.size() != R || request.output != OutputKind::summary)) {
+        fail("a pass that draws tokens needs summaries and a number for each of ", R, " rows, found ",
+             request.draw->uniform.size());
+    }
+    if (!positive(request.condition ? request.condition->temperature : 1.0f) ||
+        !positive(request.draw ? request.draw->temperature : 1.0f)) {
+        fail("a temperature of a canvas is not above 0 and at most 1e+06");
+    }
+}
+
 // Passes that choose what they compute.
 void check_partial(const ForwardRequest & request, size_t n_sequences) {
     if (!request.refresh && !request.reset) {
@@ -180,6 +209,7 @@ void check_requests(std::span<const ForwardRequest> batch, const ModelInfo & inf
         for (const Observer & observer : request.observers) {
             check_observer(observer, info, request.tokens.size());
         }
+        check_canvas(request, info, n_sequences);
         check_partial(request, batch.size());
         if (request.guidance) {
             check_guidance(batch, i);

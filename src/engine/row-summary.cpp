@@ -37,6 +37,7 @@ RowSummary summarize_row(const float * logits, size_t n_vocab) {
     row.prob      = static_cast<float>(prob);
     row.margin    = n_vocab > 1 ? static_cast<float>(prob - prob_second) : 1.0f;
     row.entropy   = static_cast<float>(std::log(sum) - weighted / sum);
+    row.drawn_id  = row.id;
     return row;
 }
 

@@ -20,13 +20,17 @@ struct ObserverKey {
 };
 
 struct SequenceKey {
-    int64_t                  n_tokens = 0; // T
-    int64_t                  n_rows   = 0; // R
-    int64_t                  n_kv     = 0; // K
-    int32_t                  sequence = 0; // of the store
-    bool                     masked   = false;
-    KvUse                    kv       = KvUse::none;
-    OutputKind               output   = OutputKind::none;
+    int64_t                  n_tokens    = 0; // T
+    int64_t                  n_rows      = 0; // R
+    int64_t                  n_kv        = 0; // K
+    int32_t                  sequence    = 0; // of the store
+    bool                     masked      = false;
+    bool                     canvas      = false; // of a model that writes canvases: this is one, not text that is read
+    bool                     conditioned = false; // by logits in the store
+    bool                     keeps       = false; // logits, there
+    bool                     draws       = false;
+    KvUse                    kv          = KvUse::none;
+    OutputKind               output      = OutputKind::none;
     std::optional<Guidance>  guidance;
     size_t                   leader = 0; // whose edits it shares: its own index, or that of the sequence it guides
     std::vector<ObserverKey> observers;

@@ -3,6 +3,8 @@
 #include "graph/graph.h"
 
 #include "graph/kv-store.h"
+#include "graph/logit-store.h"
+#include "kernel/soft-embedding.h"
 #include "kernel/summary.h"
 
 #include <set>
@@ -10,11 +12,11 @@
 namespace buoy {
 
 size_t Graph::node_limit(const HParams & hp, const GraphKey & key) {
-    // a block takes about 40 nodes, and as many again for every further piece of a long pass; experts 40, and two for each one used;
-    // a sequence's own attention about 30, a tap or an edited layer 200
+    // a block takes about 40 nodes, and as many again for every further piece of a long pass; experts 90 with an FFN beside them, and
+    // two for each one used; a sequence's own attention about 30, a tap or an edited layer 200
     constexpr size_t n_pieces = 16, n_attention = 48, n_watched = 220;
     const auto       n_layers = static_cast<size_t>(hp.n_layer);
-    const auto       n_block  = static_cast<size_t>(64 + (hp.experts.n_expert > 0 ? 40 + 2 * hp.experts.n_used : 0));
+    const auto       n_block  = static_cast<size_t>(64 + (hp.experts.n_expert > 0 ? 96 + 2 * hp.experts.n_used : 0));
     size_t           n        = n_layers * n_block * n_pieces + 256;
     for (size_t s = 0; s < key.sequences.size(); s++) {
         n += s > 0 ? n_layers * n_attention : 0;
@@ -28,9 +30,9 @@ size_t Graph::node_limit(const HParams & hp, const GraphKey & key) {
 }
 
 Graph::Graph(const LoadedModel & model, const GraphRecipe & recipe, const GraphKey & key, const KvStore & store,
-             const RowStore & row_store, const std::vector<bool> & flash)
+             const RowStore & row_store, const LogitStore & logit_store, const std::vector<bool> & flash)
     : model_(model), hp_(model.hparams()), recipe_(recipe), key_(key), store_(store), row_store_(row_store),
-      flash_(flash) {
+      logit_store_(logit_store), flash_(flash) {
     // metadata only; what of it is not needed is never touched
     const size_t n = node_limit(hp_, key_);
     ctx_.reset(ggml_init({ggml_tensor_overhead() * n + ggml_graph_overhead_custom(n, false), nullptr, true}));
@@ -86,7 +88,9 @@ void Graph::make_inputs() {
         const SequenceKey & seq = key_.sequences[s];
         SequenceInputs &    in  = inputs_.sequences.emplace_back();
         in.observers.resize(seq.observers.size());
-        stored = stored || seq.kv == KvUse::store;
+        stored       = stored || seq.kv == KvUse::store;
+        in.condition = seq.conditioned ? input(GGML_TYPE_F32, 1, 1, "condition") : nullptr;
+        in.draws     = seq.draws ? input(GGML_TYPE_F32, 2, seq.n_rows, "draws") : nullptr;
         for (const int32_t window : windows) {
             if (!seq.masked && window == 0) {
                 continue;
@@ -111,6 +115,15 @@ ggml_tensor * Graph::extra_input() {
     return inputs_.extra;
 }
 
+ggml_tensor * Graph::mean_embedding(size_t sequence) {
+    const SequenceKey & seq = key_.sequences[sequence];
+    if (!seq.conditioned) {
+        return nullptr;
+    }
+    ggml_tensor * logits = logit_store_.rows(ctx_.get(), seq.sequence, seq.n_tokens); // [V, T]
+    return buoy::mean_embedding(ctx_.get(), weights().embed, logits, inputs_.sequences[sequence].condition);
+}
+
 void Graph::build_head(ggml_tensor * x) {
     const bool selected = key_.all_rows || rows_restricted(hp_.n_layer - 1);
     if (key_.n_rows() == 0) {
@@ -128,7 +141,11 @@ void Graph::build_head(ggml_tensor * x) {
 
     for (size_t s = 0; s < key_.sequences.size();) {
         const SequenceKey & seq = key_.sequences[s];
+        keep_logits(s, logits);
         if (seq.output == OutputKind::none) {
+            s++;
+        } else if (seq.draws) {
+            add_output(s, s + 1, columns(logits, 1, span(s, true)));
             s++;
         } else if (seq.guidance) {
             add_output(s, s + 1, guided(s, logits));
@@ -136,7 +153,7 @@ void Graph::build_head(ggml_tensor * x) {
         } else { // as many as want the same
             size_t last = s + 1;
             while (last < key_.sequences.size() && key_.sequences[last].output == seq.output &&
-                   !key_.sequences[last].guidance) {
+                   !key_.sequences[last].guidance && !key_.sequences[last].draws && !key_.sequences[last].keeps) {
                 last++;
             }
             Span rows = span(s, true);
@@ -155,6 +172,14 @@ ggml_tensor * Graph::guided(size_t sequence, ggml_tensor * logits) {
     ggml_tensor *    cond     = columns(logits, 1, span(sequence, true));
     ggml_tensor *    un       = columns(logits, 1, span(guidance.unconditional, true));
     return ggml_add(ctx_.get(), scale(cond, guidance.scale + 1.0f), scale(un, -guidance.scale)); // [V, R]
+}
+
+void Graph::keep_logits(size_t sequence, ggml_tensor * logits) {
+    const SequenceKey & seq = key_.sequences[sequence];
+    if (seq.keeps) {
+        ggml_tensor * to = logit_store_.rows(ctx_.get(), seq.sequence, seq.n_rows);
+        ggml_build_forward_expand(graph_, ggml_cpy(ctx_.get(), columns(logits, 1, span(sequence, true)), to));
+    }
 }
 
 void Graph::add_output(size_t first, size_t last, ggml_tensor * logits) {
@@ -179,8 +204,9 @@ void Graph::summarize(GraphOutput & output) {
     const int64_t  n      = logits->ne[1];
     const int64_t  V      = logits->ne[0];
 
-    if (model_.use_kernels()) {
-        output.summaries = summarize_rows(ctx, logits);
+    if (const SequenceKey & seq = key_.sequences[output.first]; seq.draws || model_.use_kernels()) {
+        output.summaries =
+            seq.draws ? draw_rows(ctx, logits, inputs_.sequences[output.first].draws) : summarize_rows(ctx, logits);
         ggml_set_output(output.summaries);
         ggml_build_forward_expand(graph_, output.summaries);
         return;

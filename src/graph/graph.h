@@ -19,6 +19,7 @@ namespace buoy {
 
 class Graph;
 class KvStore;
+class LogitStore;
 class RowStore;
 
 // How an architecture computes. Each composes the building blocks of a graph.
@@ -37,8 +38,10 @@ struct ObserverInputs {
 };
 
 struct SequenceInputs {
-    std::map<int32_t, ggml_tensor *> masks;      // by window: f16 [K, T], 0 or -inf
-    std::map<int32_t, ggml_tensor *> masks_rows; // f16 [K, R]
+    std::map<int32_t, ggml_tensor *> masks;               // by window: f16 [K, T], 0 or -inf
+    std::map<int32_t, ggml_tensor *> masks_rows;          // f16 [K, R]
+    ggml_tensor *                    condition = nullptr; // [1], what the logits of a condition are divided by
+    ggml_tensor *                    draws     = nullptr; // [2, R], of each row temperature and number (RowDraw)
     std::vector<ObserverInputs>      observers;
 };
 
@@ -65,7 +68,7 @@ struct GraphOutput {
     ggml_tensor * top_logits = nullptr; // [1, 2, n]
     ggml_tensor * top_probs  = nullptr; // [1, 2, n]
     ggml_tensor * mean_logit = nullptr; // [1, n], the logits' expectation under their softmax
-    ggml_tensor * summaries  = nullptr; // i32 [5, n], finished RowSummary in place of the four above
+    ggml_tensor * summaries  = nullptr; // i32, finished RowSummary in place of the four above
 };
 
 struct TapNode {
@@ -126,7 +129,7 @@ class Graph {
 public:
     // flash: per layer, whether the fused attention is to be used.
     Graph(const LoadedModel & model, const GraphRecipe & recipe, const GraphKey & key, const KvStore & store,
-          const RowStore & row_store, const std::vector<bool> & flash);
+          const RowStore & row_store, const LogitStore & logit_store, const std::vector<bool> & flash);
 
     static size_t node_limit(const HParams & hp, const GraphKey & key);
 
@@ -160,12 +163,24 @@ public:
     ggml_tensor * softcap(ggml_tensor * x, float cap);                             // cap · tanh(x / cap)
     ggml_tensor * gelu(ggml_tensor * x);                                           // the tanh form
     ggml_tensor * swiglu(const Linear & gate, const Linear & up, ggml_tensor * x); // silu(gate·x) · (up·x)
+    ggml_tensor * geglu(const Linear & gate, const Linear & up, ggml_tensor * x);  // gelu(gate·x) · (up·x)
     ggml_tensor * heads(int32_t il, ggml_tensor * x);                              // [n·D, T] -> [D, n, T]
     ggml_tensor * rope(int32_t il, ggml_tensor * x); // at the positions of the rows being built
     ggml_tensor * scale_queries(ggml_tensor * q);    // by position, where the model does; q [D, H, n]
 
     // The chosen experts' outputs, weighted. h [E, n] -> [E, n]; router: what they are chosen by, if not the same.
     ggml_tensor * experts(const ExpertWeights & w, ggml_tensor * h, ggml_tensor * router = nullptr);
+
+    // Of a model that writes canvases. A condition's logits become the mean of all tokens' embeddings by their softmax, [E, T]; null
+    // where the sequence has none.
+    bool          is_canvas(size_t sequence) const { return key_.sequences[sequence].canvas; }
+    ggml_tensor * mean_embedding(size_t sequence);
+
+    // Rows that are treated differently: those of each sequence, or those of canvases and the others.
+    using RowsOf = std::function<ggml_tensor *(ggml_tensor * rows, size_t sequence)>;
+    using ModeOf = std::function<ggml_tensor *(ggml_tensor * rows, bool canvas)>;
+    ggml_tensor * each_sequence(ggml_tensor * x, const RowsOf & make);
+    ggml_tensor * by_mode(ggml_tensor * x, const ModeOf & make);
 
     // A block's halves: keys and values are made of all rows, the rest of those somebody needs. Either may be built in pieces, so a
     // half sees only the rows it is given.
@@ -213,6 +228,7 @@ private:
     void          build_head(ggml_tensor * x);
     ggml_tensor * guided(size_t sequence, ggml_tensor * logits);
     void          add_output(size_t first, size_t last, ggml_tensor * logits);
+    void          keep_logits(size_t sequence, ggml_tensor * logits);
     void          summarize(GraphOutput & output);
 
     // rows.cpp
@@ -232,7 +248,10 @@ private:
     ggml_tensor * packed(ggml_tensor * x);
     void          watch_product(const ggml_tensor * weight, const ggml_tensor * x, const ggml_tensor * ids,
                                 const ggml_tensor * ready);
+    ggml_tensor * gated(const Linear & gate, const Linear & up, ggml_tensor * x, bool use_gelu);
     ggml_tensor * choose_experts(ggml_tensor * scores);
+    ggml_tensor * by_expert(ggml_tensor * matrices, ggml_tensor * x, ggml_tensor * chosen);         // i32 [U, n]
+    ggml_tensor * gated_experts(const ExpertWeights & w, ggml_tensor * rows, ggml_tensor * chosen); // -> [F, U, n]
 
     // attention.cpp
     ggml_tensor * attend_sequence(int32_t il, size_t sequence, ggml_tensor * q);
@@ -286,6 +305,7 @@ private:
     GraphKey                  key_;
     const KvStore &           store_;
     const RowStore &          row_store_;
+    const LogitStore &        logit_store_;
     const std::vector<bool> & flash_;
     ggml_context_ptr          ctx_;
     ggml_cgraph *             graph_ = nullptr;

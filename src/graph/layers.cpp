@@ -72,13 +72,20 @@ ggml_tensor * Graph::gelu(ggml_tensor * x) {
 }
 
 ggml_tensor * Graph::swiglu(const Linear & gate, const Linear & up, ggml_tensor * x) {
+    return gated(gate, up, x, false);
+}
+
+ggml_tensor * Graph::geglu(const Linear & gate, const Linear & up, ggml_tensor * x) { return gated(gate, up, x, true); }
+
+ggml_tensor * Graph::gated(const Linear & gate, const Linear & up, ggml_tensor * x, bool use_gelu) {
     const bool plain = gate.scale == nullptr && gate.bias == nullptr && up.scale == nullptr && up.bias == nullptr;
     if (plain && is_packed(gate.w, x->ne[1]) && is_packed(up.w, x->ne[1])) {
         watch_product(gate.w, x, nullptr, packed(x));
         watch_product(up.w, x, nullptr, packed(x));
-        return mul_packed_gated(ctx_.get(), gate.w, up.w, packed(x), x->ne[1]);
+        return mul_packed_gated(ctx_.get(), gate.w, up.w, packed(x), x->ne[1], use_gelu ? Gating::gelu : Gating::silu);
     }
-    return ggml_swiglu_split(ctx_.get(), linear(gate, x), linear(up, x));
+    return use_gelu ? multiply(gelu(linear(gate, x)), linear(up, x))
+                    : ggml_swiglu_split(ctx_.get(), linear(gate, x), linear(up, x));
 }
 
 ggml_tensor * Graph::heads(int32_t il, ggml_tensor * x) {

@@ -28,6 +28,33 @@ ggml_tensor * Graph::choose_experts(ggml_tensor * scores) {
     return ggml_argsort_top_k(ctx, scores, p.n_used);
 }
 
+ggml_tensor * Graph::by_expert(ggml_tensor * matrices, ggml_tensor * x, ggml_tensor * chosen) {
+    ggml_tensor * y = ggml_mul_mat_id(ctx_.get(), matrices, x, chosen);
+    watch_product(matrices, x, chosen, y);
+    return y;
+}
+
+// rows [E, 1, n]
+ggml_tensor * Graph::gated_experts(const ExpertWeights & w, ggml_tensor * rows, ggml_tensor * chosen) {
+    ggml_context * ctx  = ctx_.get();
+    ggml_tensor *  gate = by_expert(w.gates(), rows, chosen);
+    ggml_tensor *  up   = nullptr;
+    if (w.gate_up != nullptr) {
+        const auto half = [&](ggml_tensor * both, size_t i) { // [F, U, n]
+            return ggml_view_3d(ctx, both, both->ne[0] / 2, both->ne[1], both->ne[2], both->nb[1], both->nb[2],
+                                both->nb[1] / 2 * i);
+        };
+        up   = half(gate, 1);
+        gate = ggml_cont(ctx, half(gate, 0));
+    } else {
+        up = by_expert(w.up, rows, chosen);
+    }
+    if (!hp_.experts.gelu) {
+        return ggml_swiglu_split(ctx, gate, up);
+    }
+    return multiply(gelu(gate), up);
+}
+
 ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h, ggml_tensor * router) {
     ggml_context *       ctx = ctx_.get();
     const ExpertParams & p   = hp_.experts;
@@ -49,23 +76,30 @@ ggml_tensor * Graph::experts(const ExpertWeights & w, ggml_tensor * h, ggml_tens
     if (p.scale != 1.0f) {
         weights = ggml_scale(ctx, weights, p.scale);
     }
+    if (w.out_scale != nullptr) {
+        ggml_tensor * ids    = ggml_cont_1d(ctx, chosen, p.n_used * n);
+        ggml_tensor * scales = ggml_get_rows(ctx, ggml_reshape_2d(ctx, w.out_scale, 1, p.n_expert), ids); // [1, U·n]
+        weights              = ggml_mul(ctx, weights, ggml_reshape_3d(ctx, scales, 1, p.n_used, n));
+    }
 
     const int64_t n_each = (n * p.n_used + p.n_expert - 1) / p.n_expert; // rows of an expert, on average
-    if (is_packed(w.gate, n_each) && is_packed(w.up, n_each) && is_packed(w.down, n_each) && !key_.products) {
+    if (is_packed(w.gates(), n_each) && (w.up == nullptr || is_packed(w.up, n_each)) && is_packed(w.down, n_each) &&
+        !key_.products) {
+        const auto half = [&](size_t i) { // of the gates and what they let through, behind each other
+            ggml_tensor * both = w.gate_up;
+            return ggml_view_3d(ctx, both, both->ne[0], both->ne[1] / 2, both->ne[2], both->nb[1], both->nb[2],
+                                both->nb[1] * static_cast<size_t>(both->ne[1] / 2) * i);
+        };
+        ggml_tensor * gate  = w.gate_up != nullptr ? half(0) : w.gate;
+        ggml_tensor * up    = w.gate_up != nullptr ? half(1) : w.up;
         ggml_tensor * route = route_rows(ctx, chosen, p.n_expert);
-        ggml_tensor * f     = mul_routed_gated(ctx, w.gate, w.up, pack_routed(ctx, h, route), route);
+        ggml_tensor * f =
+            mul_routed_gated(ctx, gate, up, pack_routed(ctx, h, route), route, p.gelu ? Gating::gelu : Gating::silu);
         return sum_routed(ctx, mul_routed(ctx, w.down, pack_places(ctx, f, route), route), weights, route);
     }
 
-    ggml_tensor * rows      = ggml_reshape_3d(ctx, h, h->ne[0], 1, n); // [E, 1, n]
-    const auto    by_expert = [&](ggml_tensor * matrices, ggml_tensor * x) {
-        ggml_tensor * y = ggml_mul_mat_id(ctx, matrices, x, chosen);
-        watch_product(matrices, x, chosen, y);
-        return y;
-    };
-    ggml_tensor * gate = by_expert(w.gate, rows);
-    ggml_tensor * f    = ggml_swiglu_split(ctx, gate, by_expert(w.up, rows));
-    ggml_tensor * y    = ggml_mul(ctx, by_expert(w.down, f), weights); // [E, U, n]
+    ggml_tensor * f = gated_experts(w, ggml_reshape_3d(ctx, h, h->ne[0], 1, n), chosen);
+    ggml_tensor * y = ggml_mul(ctx, by_expert(w.down, f, chosen), weights); // [E, U, n]
 
     const auto part = [&](int64_t i) {
         return ggml_view_2d(ctx, y, y->ne[0], n, y->nb[2], y->nb[1] * static_cast<size_t>(i));

@@ -76,6 +76,27 @@ void Graph::enter(const Rows & rows, int64_t first, int64_t n) {
     }
 }
 
+ggml_tensor * Graph::each_sequence(ggml_tensor * x, const RowsOf & make) {
+    if (key_.sequences.size() == 1) {
+        return make(x, 0);
+    }
+    std::vector<ggml_tensor *> parts;
+    for (size_t s = 0; s < key_.sequences.size(); s++) {
+        if (const Span rows = span(s, rows_.needed); rows.n > 0) {
+            parts.push_back(make(columns(x, 1, rows), s));
+        }
+    }
+    return joined(parts);
+}
+
+ggml_tensor * Graph::by_mode(ggml_tensor * x, const ModeOf & make) {
+    const bool first = is_canvas(0);
+    const bool same  = std::all_of(key_.sequences.begin(), key_.sequences.end(),
+                                   [&](const SequenceKey & seq) { return seq.canvas == first; });
+    return same ? make(x, first)
+                : each_sequence(x, [&](ggml_tensor * rows, size_t s) { return make(rows, is_canvas(s)); });
+}
+
 void Graph::keys_values(int32_t il, ggml_tensor * x, const KeysOf & make) {
     if (is_partial(il)) {
         partial_keys(il, x, make);

@@ -165,6 +165,10 @@ std::optional<std::string> GgufFile::get_string(const std::string & key) const {
     return impl_->first.values.get_string(key);
 }
 
+std::optional<std::vector<bool>> GgufFile::get_bool_array(const std::string & key) const {
+    return impl_->first.values.get_bool_array(key);
+}
+
 std::optional<std::vector<int64_t>> GgufFile::get_int_array(const std::string & key) const {
     return impl_->first.values.get_int_array(key);
 }

@@ -135,6 +135,18 @@ std::optional<std::string> GgufValues::get_string(const std::string & key) const
     return value == nullptr ? std::nullopt : std::optional(std::string(string_at(value->offset)));
 }
 
+std::optional<std::vector<bool>> GgufValues::get_bool_array(const std::string & key) const {
+    const GgufValue * value = find_as(key, "an array of bools", true, is_bool);
+    if (value == nullptr) {
+        return std::nullopt;
+    }
+    std::vector<bool> items(static_cast<size_t>(value->count));
+    for (size_t i = 0; i < items.size(); ++i) {
+        items[i] = number_at<uint8_t>(value->offset + i) != 0;
+    }
+    return items;
+}
+
 std::optional<std::vector<int64_t>> GgufValues::get_int_array(const std::string & key) const {
     const GgufValue * value = find_as(key, "an array of integers", true, is_int);
     if (value == nullptr) {

@@ -39,6 +39,7 @@ public:
     std::optional<bool>        get_bool(const std::string & key) const;
     std::optional<std::string> get_string(const std::string & key) const;
 
+    std::optional<std::vector<bool>>        get_bool_array(const std::string & key) const;
     std::optional<std::vector<int64_t>>     get_int_array(const std::string & key) const;
     std::optional<std::vector<double>>      get_float_array(const std::string & key) const;
     std::optional<std::vector<std::string>> get_string_array(const std::string & key) const;

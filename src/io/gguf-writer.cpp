@@ -34,6 +34,11 @@ void GgufWriter::set(const std::string & key, const std::vector<int32_t> & value
     gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_INT32, values.data(), values.size());
 }
 
+void GgufWriter::set(const std::string & key, const std::vector<bool> & values) {
+    const std::vector<int8_t> bytes(values.begin(), values.end());
+    gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_BOOL, bytes.data(), bytes.size());
+}
+
 void GgufWriter::set(const std::string & key, const std::vector<float> & values) {
     gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_FLOAT32, values.data(), values.size());
 }

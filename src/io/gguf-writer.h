@@ -23,6 +23,7 @@ public:
     void set(const std::string & key, float value);
     void set(const std::string & key, const std::vector<std::string> & values);
     void set(const std::string & key, const std::vector<int32_t> & values);
+    void set(const std::string & key, const std::vector<bool> & values);
     void set(const std::string & key, const std::vector<float> & values);
     void set(const std::string & key, const std::vector<bool> & values);
 

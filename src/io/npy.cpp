@@ -4,8 +4,10 @@
 #include "buoy/files.h"
 #include "buoy/message.h"
 #include "buoy/parse.h"
+#include "io/mapped-file.h"
 #include "io/pending-file.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -245,6 +247,36 @@ void write_npy(const std::string & path, const std::vector<int64_t> & shape, con
     file.write(header.data(), header.size());
     file.write(data.data(), data.size() * sizeof(float));
     file.commit();
+}
+
+std::vector<float> read_npy(const std::string & path, const std::vector<int64_t> & shape) {
+    const MappedFile  file  = MappedFile::open(path);
+    const std::string where = printable(path);
+    const auto        begin = [&](uint64_t n) {
+        std::string bytes(static_cast<size_t>(std::min(n, file.size())), '\0');
+        file.read(0, bytes.data(), bytes.size());
+        return bytes;
+    };
+    const uint64_t  n_header = npy_header_size(begin(npy_prefix_size), where);
+    const NpyHeader header   = parse_npy_header(begin(n_header), where);
+    const auto      text     = [](const std::vector<int64_t> & extents) {
+        std::string out;
+        for (const int64_t extent : extents) {
+            out += (out.empty() ? "[" : ",") + std::to_string(extent);
+        }
+        return out + "]";
+    };
+    if (header.type != NpyType::f4 || header.shape != shape) {
+        fail(where, ": expected float32 ", text(shape), ", found ", npy_type_name(header.type), " ",
+             text(header.shape));
+    }
+    const uint64_t n_bytes = header.n_elements() * sizeof(float);
+    if (file.size() < n_header || file.size() - n_header != n_bytes) {
+        fail(where, ": expected a file of ", n_header + n_bytes, " bytes, found ", file.size());
+    }
+    std::vector<float> data(static_cast<size_t>(header.n_elements()));
+    file.read(n_header, data.data(), static_cast<size_t>(n_bytes));
+    return data;
 }
 
 } // namespace buoy

@@ -158,11 +158,12 @@ void run_multiply(ggml_tensor * dst, int ith, int nth, void *) {
                  });
 }
 
-void run_gated(ggml_tensor * dst, int ith, int nth, void *) {
+void run_gated(ggml_tensor * dst, int ith, int nth, void * gating) {
     const ggml_tensor &gate = *dst->src[0], &up = *dst->src[1];
     share_groups(*dst, *dst->src[2], Route(*dst->src[3]), weight_matrix(gate).group_count(), ith, nth,
                  [&](int64_t expert, const PackedRows & x, int64_t first, int64_t last, const ResultRows & to) {
-                     multiply_groups_gated(weight_matrix(gate, expert), weight_matrix(up, expert), x, first, last, to);
+                     multiply_groups_gated(weight_matrix(gate, expert), weight_matrix(up, expert), x, first, last, to,
+                                           gating_of(gating));
                  });
 }
 
@@ -184,9 +185,9 @@ void run_sum(ggml_tensor * dst, int ith, int nth, void *) {
 }
 
 ggml_tensor * custom(ggml_context * ctx, ggml_type type, int64_t ne0, int64_t ne1, std::vector<ggml_tensor *> args,
-                     ggml_custom_op_t run) {
+                     ggml_custom_op_t run, void * userdata = nullptr) {
     return ggml_custom_4d(ctx, type, ne0, ne1, 1, 1, args.data(), static_cast<int>(args.size()), run, GGML_N_TASKS_MAX,
-                          nullptr);
+                          userdata);
 }
 
 int64_t place_count_max(const ggml_tensor & route) { return route.ne[1] * kernel_quad; }
@@ -220,8 +221,9 @@ ggml_tensor * mul_routed(ggml_context * ctx, ggml_tensor * w, ggml_tensor * pack
 }
 
 ggml_tensor * mul_routed_gated(ggml_context * ctx, ggml_tensor * gate, ggml_tensor * up, ggml_tensor * packed,
-                               ggml_tensor * route) {
-    return custom(ctx, GGML_TYPE_F32, gate->ne[1], place_count_max(*route), {gate, up, packed, route}, run_gated);
+                               ggml_tensor * route, Gating gating) {
+    return custom(ctx, GGML_TYPE_F32, gate->ne[1], place_count_max(*route), {gate, up, packed, route}, run_gated,
+                  as_userdata(gating));
 }
 
 ggml_tensor * sum_routed(ggml_context * ctx, ggml_tensor * y, ggml_tensor * weights, ggml_tensor * route) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernel/kernels.h"
+
 #include <ggml.h>
 
 namespace buoy {
@@ -14,9 +16,9 @@ ggml_tensor * route_rows(ggml_context * ctx, ggml_tensor * chosen, int64_t n_exp
 // x [K, n] -> 8-bit values, each row once for each of its slots, in the route's order.
 ggml_tensor * pack_routed(ggml_context * ctx, ggml_tensor * x, ggml_tensor * route);
 
-// silu(gate · x) times (up · x), and its 8-bit values: gate, up [K, M, X] -> [M, places].
+// silu(gate · x), or gelu(gate · x), times (up · x), and its 8-bit values: gate, up [K, M, X] -> [M, places].
 ggml_tensor * mul_routed_gated(ggml_context * ctx, ggml_tensor * gate, ggml_tensor * up, ggml_tensor * packed,
-                               ggml_tensor * route);
+                               ggml_tensor * route, Gating gating = Gating::silu);
 ggml_tensor * pack_places(ggml_context * ctx, ggml_tensor * y, ggml_tensor * route);
 
 // w [K, M, X] -> [M, places]

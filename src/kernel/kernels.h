@@ -51,6 +51,9 @@ struct WeightKernel {
     void (*multiply_one)(const WeightSpan & span, const PackedBlock * x, float * y);
 };
 
+// What a gate is made of.
+enum class Gating { silu, gelu };
+
 enum class KeyType { f32, f16, q8_0 };
 
 // Keys or values of one head.
@@ -59,6 +62,8 @@ struct KeyRows {
     size_t          stride; // bytes from one position to the next
     KeyType         type;
 };
+
+constexpr int64_t mixed_rows = 4; // sums that rows are mixed into together
 
 constexpr int64_t attention_rows_max = 64;
 constexpr int64_t attention_head_max = 256; // a multiple of 8
@@ -107,8 +112,9 @@ struct KernelTable {
     // n rows (0 … 4) of n_blocks·32 floats
     void (*pack)(const float * const * rows, int64_t n, int64_t n_blocks, PackedBlock * to);
 
-    // a = silu(a)·b, n a multiple of 8
+    // a = silu(a)·b or gelu(a)·b (the tanh form), n a multiple of 8
     void (*gate)(float * a, const float * b, int64_t n);
+    void (*gate_gelu)(float * a, const float * b, int64_t n);
 
     void (*attend)(const AttentionWork * works, AttentionState * states, int64_t n); // of the same n_keys and head_dim
 
@@ -119,6 +125,10 @@ struct KernelTable {
     void (*exponentials)(const float * x, float * to, int64_t n, float factor,
                          float offset); // to = exp(factor·(x − offset))
     LogitSummary (*summarize)(const float * logits, int64_t n);
+
+    // sums[r][i] += Σ weights[k][r] · rows[k][i] over n rows, i < n_cols
+    void (*mix)(const float * const * rows, const float (*weights)[mixed_rows], int64_t n, float * const * sums,
+                int64_t n_cols);
 
     WeightKernel q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4;
 };

@@ -38,11 +38,11 @@ void run_multiply(ggml_tensor * dst, int ith, int nth, void *) {
     multiply_groups(w, rows_of(*dst->src[1], *dst), part(n, ith, nth), part(n, ith + 1, nth), results_of(*dst));
 }
 
-void run_gated(ggml_tensor * dst, int ith, int nth, void *) {
+void run_gated(ggml_tensor * dst, int ith, int nth, void * gating) {
     const WeightMatrix gate = weight_matrix(*dst->src[0]), up = weight_matrix(*dst->src[1]);
     const int64_t      n = gate.group_count();
     multiply_groups_gated(gate, up, rows_of(*dst->src[2], *dst), part(n, ith, nth), part(n, ith + 1, nth),
-                          results_of(*dst));
+                          results_of(*dst), gating_of(gating));
 }
 
 } // namespace
@@ -63,9 +63,10 @@ ggml_tensor * mul_packed(ggml_context * ctx, ggml_tensor * w, ggml_tensor * pack
 }
 
 ggml_tensor * mul_packed_gated(ggml_context * ctx, ggml_tensor * gate, ggml_tensor * up, ggml_tensor * packed,
-                               int64_t n_rows) {
+                               int64_t n_rows, Gating gating) {
     ggml_tensor * args[] = {gate, up, packed};
-    return ggml_custom_4d(ctx, GGML_TYPE_F32, up->ne[1], n_rows, 1, 1, args, 3, run_gated, GGML_N_TASKS_MAX, nullptr);
+    return ggml_custom_4d(ctx, GGML_TYPE_F32, up->ne[1], n_rows, 1, 1, args, 3, run_gated, GGML_N_TASKS_MAX,
+                          as_userdata(gating));
 }
 
 } // namespace buoy

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernel/kernels.h"
+
 #include <ggml.h>
 
 namespace buoy {
@@ -14,8 +16,8 @@ ggml_tensor * pack_rows(ggml_context * ctx, ggml_tensor * x);
 // layout, whatever the number of rows.
 ggml_tensor * mul_packed(ggml_context * ctx, ggml_tensor * w, ggml_tensor * packed, int64_t n_rows);
 
-// silu(gate · x) times (up · x), neither of which is kept.
+// silu(gate · x), or gelu(gate · x), times (up · x), neither of which is kept.
 ggml_tensor * mul_packed_gated(ggml_context * ctx, ggml_tensor * gate, ggml_tensor * up, ggml_tensor * packed,
-                               int64_t n_rows);
+                               int64_t n_rows, Gating gating = Gating::silu);
 
 } // namespace buoy

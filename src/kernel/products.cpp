@@ -130,7 +130,7 @@ void multiply_groups(const WeightMatrix & w, const PackedRows & x, int64_t first
 }
 
 void multiply_groups_gated(const WeightMatrix & gate, const WeightMatrix & up, const PackedRows & x, int64_t first,
-                           int64_t last, const ResultRows & to) {
+                           int64_t last, const ResultRows & to, Gating gating) {
     if (first >= last) {
         return;
     }
@@ -144,7 +144,8 @@ void multiply_groups_gated(const WeightMatrix & gate, const WeightMatrix & up, c
             multiply({both, 1}, x);
             multiply({both + 1, 1}, x);
         }
-        kernel_table()->gate(of_gate.data(), of_up.data(), kernel_rows * x.n);
+        (gating == Gating::gelu ? kernel_table()->gate_gelu : kernel_table()->gate)(of_gate.data(), of_up.data(),
+                                                                                    kernel_rows * x.n);
         copy_group(of_gate, gate, group, x.n, to);
     }
 }

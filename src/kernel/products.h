@@ -44,8 +44,12 @@ struct ResultRows {
 // Results of the groups [first, last) of the weights' rows, kernel_rows a group, for every row of x.
 void multiply_groups(const WeightMatrix & w, const PackedRows & x, int64_t first, int64_t last, const ResultRows & to);
 
-// silu(gate · x) times (up · x) of the same groups.
+// silu(gate · x) or gelu(gate · x) times (up · x) of the same groups.
 void multiply_groups_gated(const WeightMatrix & gate, const WeightMatrix & up, const PackedRows & x, int64_t first,
-                           int64_t last, const ResultRows & to);
+                           int64_t last, const ResultRows & to, Gating gating);
+
+// A gating as what ggml hands to an operation.
+inline void * as_userdata(Gating gating) { return reinterpret_cast<void *>(static_cast<intptr_t>(gating)); }
+inline Gating gating_of(void * userdata) { return static_cast<Gating>(reinterpret_cast<intptr_t>(userdata)); }
 
 } // namespace buoy

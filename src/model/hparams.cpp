@@ -38,6 +38,25 @@ int32_t read_dim(const GgufFile & file, const std::string & key) {
     return static_cast<int32_t>(file.require_int(key, 1, dim_max));
 }
 
+// One number for each layer, or one for all.
+std::vector<int32_t> read_dims(const GgufFile & file, const std::string & key, int32_t n_layer) {
+    if (!file.is_array(key)) {
+        return std::vector<int32_t>(static_cast<size_t>(n_layer), read_dim(file, key));
+    }
+    const std::vector<int64_t> values = file.get_int_array(key).value();
+    std::vector<int32_t>       dims;
+    for (const int64_t value : values) {
+        if (value < 1 || value > dim_max) {
+            fail_key(file, key, "expected 1 to ", dim_max, ", found ", value);
+        }
+        dims.push_back(static_cast<int32_t>(value));
+    }
+    if (dims.size() != static_cast<size_t>(n_layer)) {
+        fail_key(file, key, "expected a number for each of the ", n_layer, " layers, found ", dims.size());
+    }
+    return dims;
+}
+
 RopeParams read_rope(const GgufFile & file, const std::string & arch, int32_t head_dim, int32_t n_ctx_train,
                      RopeKind kind) {
     const std::string key = arch + ".rope.";
@@ -110,6 +129,7 @@ ExpertParams read_experts(const GgufFile & file, const std::string & arch, const
         fail_key(file, key + "gating_func", "expected 1 (softmax) or 2 (sigmoid), found ", gating);
     }
     experts.sigmoid = gating == 0 ? arch_traits.expert_sigmoid : gating == 2;
+    experts.gelu    = arch_traits.expert_gelu;
     experts.norm    = file.get_bool(key + "weights_norm").value_or(arch_traits.expert_norm);
     experts.scale   = read_float(file, key + "weights_scale", 1.0);
     experts.scale   = experts.scale == 0.0f ? 1.0f : experts.scale; // upstream's way to say none
@@ -160,6 +180,45 @@ int32_t read_token_id(const GgufFile & file, const char * key) {
     return static_cast<int32_t>(id);
 }
 
+// Layers with a window have keys of their own for what differs, and K/V heads may be told for each layer.
+void read_windows(const GgufFile & file, const std::string & arch, HParams & hp) {
+    const std::string key         = arch + ".attention.";
+    const std::string pattern_key = key + "sliding_window_pattern";
+    const auto        pattern     = file.get_bool_array(pattern_key);
+    if (!pattern || pattern->size() != static_cast<size_t>(hp.n_layer)) {
+        fail_key(file, pattern_key, "expected a bool for each of the ", hp.n_layer, " layers, found ",
+                 pattern ? std::to_string(pattern->size()) : "none");
+    }
+    const std::vector<int32_t> n_head_kv = read_dims(file, key + "head_count_kv", hp.n_layer);
+    for (int32_t il = 0; il < hp.n_layer; il++) {
+        LayerParams & layer = hp.layer(il);
+        layer.n_head_kv     = n_head_kv[static_cast<size_t>(il)];
+        if (layer.n_head % layer.n_head_kv != 0) {
+            fail_key(file, key + "head_count_kv", "expected divisors of head_count ", layer.n_head, ", found ",
+                     layer.n_head_kv);
+        }
+        if (!(*pattern)[static_cast<size_t>(il)]) {
+            continue;
+        }
+        layer.window = read_dim(file, key + "sliding_window");
+        for (const char * name : {"key_length_swa", "value_length_swa"}) {
+            const int32_t length = file.has(key + name) ? read_dim(file, key + name) : layer.head_dim;
+            if (name[0] == 'v' && length != layer.head_dim) {
+                fail_key(file, key + name, "expected the key length ", layer.head_dim, ", found ", length);
+            }
+            layer.head_dim = length;
+        }
+        const std::string dims_key = arch + ".rope.dimension_count_swa";
+        layer.rope.n_dims          = file.has(dims_key) ? read_dim(file, dims_key) : layer.head_dim;
+        layer.rope.freq_base =
+            read_float(file, arch + ".rope.freq_base_swa", static_cast<double>(layer.rope.freq_base), 1e-6);
+        if (layer.rope.n_dims > layer.head_dim || layer.rope.n_dims % 2 != 0) {
+            fail_key(file, dims_key, "expected an even number up to the head dimension ", layer.head_dim, ", found ",
+                     layer.rope.n_dims);
+        }
+    }
+}
+
 } // namespace
 
 HParams read_hparams(const GgufFile & file, const std::string & arch, const ArchTraits & arch_traits) {
@@ -169,9 +228,10 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
     hp.n_embd  = read_dim(file, key + "embedding_length");
     hp.n_layer = read_dim(file, key + "block_count");
     LayerParams layer;
-    layer.n_head = read_dim(file, key + "attention.head_count");
-    layer.n_head_kv =
-        file.has(key + "attention.head_count_kv") ? read_dim(file, key + "attention.head_count_kv") : layer.n_head;
+    layer.n_head    = read_dim(file, key + "attention.head_count");
+    layer.n_head_kv = file.has(key + "attention.head_count_kv") && !arch_traits.windows
+                          ? read_dim(file, key + "attention.head_count_kv")
+                          : layer.n_head;
     hp.n_ctx_train =
         static_cast<int32_t>(file.require_int(key + "context_length", 1, std::numeric_limits<int32_t>::max()));
     const std::string eps_key =
@@ -209,6 +269,10 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
     layer.scale = 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
     layer.rope  = read_rope(file, arch, layer.head_dim, hp.n_ctx_train, arch_traits.rope);
     hp.layers.assign(static_cast<size_t>(hp.n_layer), layer);
+    if (arch_traits.windows) {
+        read_windows(file, arch, hp);
+    }
+    hp.canvases     = arch_traits.canvases;
     hp.n_vocab      = read_n_vocab(file);
     hp.query_beta   = read_float(file, key + "attention.temperature_scale", 0.0, 0.0, 1e6);
     hp.query_length = file.has(key + "attention.temperature_length")
@@ -218,6 +282,31 @@ HParams read_hparams(const GgufFile & file, const std::string & arch, const Arch
 }
 
 namespace {
+
+// What llama.cpp's ports write: all but the length may be missing.
+void read_canvas(const GgufFile & file, Traits & traits) {
+    CanvasDefaults & canvas = traits.canvas;
+    const auto       whole  = [&](const char * key, int32_t otherwise) {
+        return file.has(key) ? static_cast<int32_t>(file.require_int(key, 0, dim_max)) : otherwise;
+    };
+    const auto number = [&](const char * key, double otherwise) {
+        const double value = file.get_float(key).value_or(otherwise);
+        if (!(value >= 0.0 && value <= 1e6)) {
+            fail_key(file, key, "expected 0 to 1e+06, found ", value);
+        }
+        return value;
+    };
+    traits.canvas_length        = static_cast<int32_t>(file.require_int("diffusion.canvas_length", 1, dim_max));
+    canvas.steps                = std::max(whole("diffusion.eb_max_steps", canvas.steps), 1);
+    canvas.t_min                = number("diffusion.eb_t_min", canvas.t_min);
+    canvas.t_max                = number("diffusion.eb_t_max", canvas.t_max);
+    canvas.entropy_bound        = number("diffusion.eb_entropy_bound", canvas.entropy_bound);
+    canvas.stability_threshold  = whole("diffusion.eb_stability_threshold", canvas.stability_threshold);
+    canvas.confidence_threshold = number("diffusion.eb_confidence_threshold", canvas.confidence_threshold);
+    canvas.pad_id               = std::max(read_token_id(file, "tokenizer.ggml.padding_token_id"), 0);
+    traits.mask_id              = -1; // its tokenizer may have one, which it does not use
+    traits.shift                = false;
+}
 
 // Autoregressive or not, as asked; a model that can't is an Error.
 void set_mode(Traits & traits, const GgufFile & file, const std::string & arch, const ModelParams & params) {
@@ -269,12 +358,16 @@ Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTr
         const int64_t pad = file.get_int("tokenizer.ggml.padding_token_id").value_or(-1);
         traits.closing_id = pad >= 0 && pad < read_n_vocab(file) ? static_cast<int32_t>(pad) : -1;
     }
-    if (traits.attention != AttentionKind::causal && traits.mask_id < 0 && !params.force_causal) {
+    if (traits.attention != AttentionKind::causal && traits.mask_id < 0 && !arch_traits.canvases &&
+        !params.force_causal) {
         fail_key(file, key_mask_id, "missing, expected the token that a diffusion model denoises");
     }
     traits.shift = traits.attention == AttentionKind::causal ||
                    file.get_bool("diffusion.shift_logits")
                        .value_or(arch_traits.shift && arch_traits.attention != AttentionKind::causal);
+    if (arch_traits.canvases) {
+        read_canvas(file, traits);
+    }
     set_mode(traits, file, arch, params);
     return traits;
 }

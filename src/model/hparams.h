@@ -34,6 +34,7 @@ struct ExpertParams {
     int32_t n_group_used = 0;
     bool    sigmoid      = false; // scores are sigmoids instead of a softmax
     bool    norm         = false; // the weights of those chosen are made to sum to one
+    bool    gelu         = false; // gates are GELUs instead of SiLUs
     float   scale        = 1.0f;  // of the weights
 };
 
@@ -63,6 +64,7 @@ struct HParams {
     float                    logit_softcap = 0.0f; // > 0: logits become cap · tanh(logit / cap)
     float                    query_beta    = 0.0f; // queries are scaled by 1 + beta · ln(1 + ⌊position / length⌋)
     int32_t                  query_length  = 1;
+    bool                     canvases      = false; // passes are causal, or over a canvas (SequenceKey::canvas)
     ExpertParams             experts;
     std::vector<LayerParams> layers; // [L]
 
@@ -79,11 +81,14 @@ struct ArchTraits {
     int32_t       sub_block_length = 0;
     bool          exact_blocks     = false; // as Stable-DiffCoder is decoded
     bool          two_modes        = false; // the same weights are autoregressive as well
+    bool          canvases         = false; // it reads causally, and writes canvases that begin as random tokens
+    bool          windows          = false; // some layers see a window, and may have other heads than the rest
     bool          even_steps       = false; // as RND1 is decoded; then an answer also closes with the padding token
     bool          layer_norm       = false; // norms subtract the mean (LayerNorm, not RMSNorm)
     bool          experts          = false; // FFNs are mixtures of experts
     bool          expert_sigmoid   = false; // their scores
     bool          expert_norm      = true;  // their weights sum to one
+    bool          expert_gelu      = false; // their gates
 
     // what its files usually have; random models are made so
     int32_t usual_dense_layers  = 0; // at the beginning

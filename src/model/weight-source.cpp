@@ -81,6 +81,24 @@ void WeightSource::experts(int32_t il, const HParams & hp, LayerWeights & layer,
     }
 }
 
+void WeightSource::experts_beside(int32_t il, const HParams & hp, LayerWeights & layer) {
+    const ExpertParams & x = hp.experts;
+    const int64_t        E = hp.n_embd, F = x.n_ff, X = x.n_expert;
+    const auto           one = [&](const char * part, const std::vector<int64_t> & shape, WeightUse use) {
+        return get({block_name(part, il), shape, use, Presence::required, il});
+    };
+    layer.experts.router      = one("ffn_gate_inp.weight", {E, X}, WeightUse::matmul);
+    layer.experts.route_scale = one("ffn_gate_inp.scale", {E}, WeightUse::multiply);
+    if (has(block_name("ffn_gate_up_exps.weight", il), Presence::usual)) {
+        layer.experts.gate_up = one("ffn_gate_up_exps.weight", {E, 2 * F, X}, WeightUse::experts);
+    } else {
+        layer.experts.gate = one("ffn_gate_exps.weight", {E, F, X}, WeightUse::experts);
+        layer.experts.up   = one("ffn_up_exps.weight", {E, F, X}, WeightUse::experts);
+    }
+    layer.experts.down      = one("ffn_down_exps.weight", {F, E, X}, WeightUse::experts);
+    layer.experts.out_scale = one("ffn_down_exps.scale", {X}, WeightUse::multiply);
+}
+
 void load_common(WeightSource & source, const HParams & hp, bool tied, Weights & weights) {
     const std::vector<int64_t> shape = {hp.n_embd, hp.n_vocab};
 

@@ -57,6 +57,7 @@ public:
     void swiglu(int32_t il, const HParams & hp, LayerWeights & layer);
     void experts(int32_t il, const HParams & hp, LayerWeights & layer,
                  Presence select_bias = Presence::optional); // or an ordinary FFN, where the layer has one
+    void experts_beside(int32_t il, const HParams & hp, LayerWeights & layer); // with scales; an FFN is there as well
 };
 
 // The embedding, the last norm and the head, under upstream's names; tied: a model without a head reads its embedding backwards.

@@ -27,7 +27,12 @@ struct ExpertWeights {
     ggml_tensor * select_bias = nullptr; // [X], added to the scores when experts are chosen, not to their weights
     ggml_tensor * gate        = nullptr; // [E, F, X]
     ggml_tensor * up          = nullptr; // [E, F, X]
+    ggml_tensor * gate_up     = nullptr; // [E, 2F, X], in place of the two
     ggml_tensor * down        = nullptr; // [F, E, X]
+    ggml_tensor * out_scale   = nullptr; // [X], of what an expert adds
+    ggml_tensor * route_scale = nullptr; // [E], of the router's input
+
+    ggml_tensor * gates() const { return gate_up != nullptr ? gate_up : gate; }
 };
 
 // One decoder block. An architecture fills what it has; the rest stays null.
@@ -42,8 +47,12 @@ struct LayerWeights {
     Norm          ffn_norm;       // [E]
     Linear        gate, up, down; // E -> F, E -> F, F -> E; beside experts: the shared ones, if any
     ExpertWeights experts;
-    Norm          ffn_post_norm;       // [E], of what the FFN adds
-    ggml_tensor * out_scale = nullptr; // [1], of what leaves the block
+    Norm          ffn_post_norm;            // [E], of what the FFN adds
+    Norm          dense_post_norm;          // [E], of a dense FFN beside experts alone
+    Norm          expert_norm;              // [E], of what experts get, where that is their own
+    Norm          expert_post_norm;         // [E], of what they add
+    ggml_tensor * out_scale      = nullptr; // [1], of what leaves the block
+    ggml_tensor * out_scale_read = nullptr; // [1], the same in causal passes of a model that writes canvases
 };
 
 struct Weights {

@@ -22,14 +22,19 @@ StepPlan plan_run(const ModelInfo & info, const RecordedRun & run) {
     if (run.generate.n_predict < 0) {
         fail("recording: the number of tokens to generate is ", run.generate.n_predict, ", expected 0 or more");
     }
-    const auto n_prompt = static_cast<int32_t>(run.prompt_tokens.size());
-    return run.single_pass ? StepPlan{{{0, n_prompt, n_prompt}}, false, false, n_prompt, n_prompt}
-                           : plan_steps(info, run.prompt_tokens, run.generate);
+    if (!run.single_pass) {
+        return plan_steps(info, run.prompt_tokens, run.generate);
+    }
+    const auto    n_prompt = static_cast<int32_t>(run.prompt_tokens.size());
+    const auto    n_canvas = static_cast<int32_t>(run.canvas.size()), n_all = n_prompt + n_canvas;
+    const int32_t from = n_canvas > 0 ? n_prompt : 0;
+    return StepPlan{{{from, n_all - from, n_all}}, false, false, n_all, n_all};
 }
 
 // The sequence before the first step.
 std::vector<int32_t> initial_sequence(const ModelInfo & info, const RecordedRun & run, const StepPlan & plan) {
     std::vector<int32_t> tokens = run.prompt_tokens;
+    tokens.insert(tokens.end(), run.canvas.begin(), run.canvas.end());
     if (info.traits.is_diffusion()) {
         tokens.resize(static_cast<size_t>(plan.n_initial), info.traits.mask_id);
     }
@@ -157,10 +162,11 @@ void Recorder::Impl::prepare(int32_t step, ForwardRequest & request) {
     step_    = step;
     rows_.clear();
     row_indices_.clear();
+    std::vector<int32_t> positions = positions_of(request);
+    run_log_.begin_step(positions, request.tokens);
     if (!passed_) {
         return;
     }
-    std::vector<int32_t> positions = positions_of(request);
     positions.resize(positions.size() - static_cast<size_t>(request.n_shadow));
     for (size_t i = 0; i < positions.size(); i++) {
         if (choice_.rows.empty() || std::binary_search(choice_.rows.begin(), choice_.rows.end(), positions[i])) {

@@ -28,7 +28,25 @@ void RunLog::note_unmasked(const StepReport & report, const std::vector<int32_t>
     }
     unmask_step_.resize(tokens.size(), -2);
     for (size_t i = 0; i < tokens.size(); i++) {
+        if (mask_id_ < 0 && i < current_.size() && tokens[i] != current_[i]) {
+            unmask_step_[i] = step; // without a mask: the step since which it has its token
+        }
         set(i, tokens[i]);
+    }
+}
+
+void RunLog::begin_step(const std::vector<int32_t> & positions, const std::vector<int32_t> & tokens) {
+    for (size_t i = 0; i < positions.size(); i++) {
+        if (static_cast<size_t>(positions[i]) != current_.size()) { // all others are known
+            continue;
+        }
+        current_.push_back(tokens[i]);
+        unmask_step_.push_back(-2);
+        if (changes_.empty()) {
+            initial_.push_back(tokens[i]);
+        } else {
+            changes_.back().emplace_back(positions[i], tokens[i]);
+        }
     }
 }
 

@@ -13,6 +13,8 @@ class RunLog {
 public:
     explicit RunLog(std::vector<int32_t> initial, int32_t mask_id);
 
+    // Before a step: what a canvas that is new begins with.
+    void begin_step(const std::vector<int32_t> & positions, const std::vector<int32_t> & tokens);
     void add(const StepReport & report, const std::vector<int32_t> & tokens);
 
     int64_t n_steps() const { return static_cast<int64_t>(changes_.size()); }     // S

@@ -121,6 +121,10 @@ Prompt read_chat(const nlohmann::json & body, const ServedModel & model) {
 
 Prompt read_gap(const Fields & body, const ServedModel & model, const std::string & before, const std::string & behind,
                 int32_t n_tokens) {
+    if (model.info.traits.writes_canvases()) {
+        throw HttpError({.message = concat(model.info.arch, " writes behind a text it has read; it can't fill gaps"),
+                         .param   = "suffix"});
+    }
     if (!model.info.traits.is_diffusion() || model.info.traits.mask_id < 0) {
         throw HttpError(
             {.message = concat(model.info.arch, " is an autoregressive model; only diffusion models can fill gaps"),
@@ -160,6 +164,9 @@ int32_t room_for(const ServedModel & model, const Prompt & prompt, int32_t n_wan
     }
     if (prompt.has_canvas) {
         return 0;
+    }
+    if (const int64_t C = model.info.traits.canvas_length; model.info.traits.writes_canvases() && n_wanted >= 0) {
+        return static_cast<int32_t>(std::min((n_wanted + C - 1) / C * C, n_free)); // whole ones, or as many as fit
     }
     return n_wanted < 0 ? static_cast<int32_t>(n_free) : static_cast<int32_t>(std::min<int64_t>(n_wanted, n_free));
 }

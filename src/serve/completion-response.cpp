@@ -3,6 +3,7 @@
 #include "buoy/utf8.h"
 
 #include <algorithm>
+#include <map>
 
 namespace buoy::serve {
 
@@ -138,11 +139,13 @@ Json CompletionStream::pieces_json(const std::vector<int32_t> & tokens) const {
 }
 
 Json CompletionStream::frame_json(size_t index, const Frame & frame) const {
-    const int32_t first     = answers_.prompt(index).n_given;
-    const auto    n         = static_cast<int32_t>(frame.tokens.size());
-    const auto    is_in     = [&](int32_t position) { return position >= first && position < first + n; };
-    Json          committed = Json::array(), confidence = Json::array();
-    for (const auto & [position, id] : frame.report.committed) {
+    const int32_t              first     = answers_.prompt(index).n_given;
+    const auto                 n         = static_cast<int32_t>(frame.tokens.size());
+    const auto                 is_in     = [&](int32_t position) { return position >= first && position < first + n; };
+    Json                       committed = Json::array(), confidence = Json::array();
+    std::map<int32_t, int32_t> written(frame.report.finished.begin(), frame.report.finished.end());
+    written.insert(frame.report.committed.begin(), frame.report.committed.end()); // unless it is finished differently
+    for (const auto & [position, id] : written) {
         if (is_in(position)) {
             committed.push_back(
                 {{"position", position - first}, {"id", id}, {"text", utf8_repair(model_.vocab.piece(id))}});
@@ -168,7 +171,8 @@ Json CompletionStream::frame_json(size_t index, const Frame & frame) const {
         const std::vector<int32_t> & given = answers_.prompt(index).tokens;
         const auto                   begin = given.begin() + first;
         std::vector<int32_t>         canvas(begin, given.end());
-        canvas.resize(diffusion ? frame.tokens.size() : 0, model_.info.traits.mask_id);
+        const bool masked = diffusion && !model_.info.traits.writes_canvases(); // those begin as random tokens
+        canvas.resize(masked ? frame.tokens.size() : 0, model_.info.traits.mask_id);
         json["prompt"] = pieces_json({given.begin(), begin});
         json["canvas"] = pieces_json(canvas);
     }

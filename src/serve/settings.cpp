@@ -244,6 +244,10 @@ void read_canvas(const Fields & body, const ServedModel & model, Prompt & prompt
     if (!fields || (!fields->has(canvas_field) && !fields->has(pinned_field))) {
         return;
     }
+    if (model.info.traits.writes_canvases()) {
+        fields->refuse(fields->has(canvas_field) ? canvas_field : pinned_field,
+                       concat("does not apply: ", model.info.arch, " makes its canvas of random tokens itself"));
+    }
     std::vector<int32_t> canvas = canvas_of(*fields, model);
     pin(*fields, model, canvas);
     if (!fields->has(canvas_field)) { // what is pinned lies in an answer of the usual length

@@ -82,15 +82,27 @@ void exponentials(const float * x, float * to, int64_t n, float factor, float of
     }
 }
 
-void gate(float * a, const float * b, int64_t n) {
-    const auto apply = [](Floats x, Floats y) { return x / (broadcast(1.0f) + exponential(zeros() - x)) * y; };
-    int64_t    i     = 0;
+template <typename Apply> inline void apply_gate(float * a, const float * b, int64_t n, const Apply & apply) {
+    int64_t i = 0;
     for (; i + lanes <= n; i += lanes) {
         store_floats(a + i, apply(load_floats(a + i), load_floats(b + i)));
     }
     if (i < n) {
         store_floats(a + i, apply(load_floats(a + i, n - i), load_floats(b + i, n - i)), n - i);
     }
+}
+
+void gate(float * a, const float * b, int64_t n) {
+    apply_gate(a, b, n, [](Floats x, Floats y) { return x / (broadcast(1.0f) + exponential(zeros() - x)) * y; });
+}
+
+// x / 2 · (1 + tanh(u)) = x / (1 + exp(−2u)), u = √(2/π)(x + 0.044715 x³)
+void gate_gelu(float * a, const float * b, int64_t n) {
+    constexpr float s = -2.0f * 0.79788456080286535588f, t = 0.044715f * s;
+    apply_gate(a, b, n, [](Floats x, Floats y) {
+        const Floats u = x * multiply_add(x * x, broadcast(t), broadcast(s));
+        return x / (broadcast(1.0f) + exponential(u)) * y;
+    });
 }
 
 LogitSummary summarize(const float * logits, int64_t n) {

@@ -5,6 +5,7 @@
 #if (defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)) || defined(__ARM_FEATURE_DOTPROD)
 
 #include "kernel/simd/attention.h"
+#include "kernel/simd/mix.h"
 #include "kernel/simd/multiply.h"
 #include "kernel/simd/pack.h"
 #include "kernel/simd/peak.h"
@@ -27,10 +28,12 @@ constexpr KernelTable table = {
     {peak_sums * peak_bytes_each, peak_bytes},
     pack,
     gate,
+    gate_gelu,
     attend,
     weigh,
     exponentials,
     summarize,
+    add_mixed,
     weight_kernel<Q4_0>(),
     weight_kernel<Q4_1>(),
     weight_kernel<Q5_0>(),
