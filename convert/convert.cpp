@@ -126,6 +126,10 @@ void set_diffusion_keys(ConvertInput & input, const ConvertParams & params) {
         input.header.set(causal_key, true);
     } else if (params.block_length > 0 || !params.mask_token.empty()) {
         input.header.set(causal_key, false);
+    } else if (input.may_denoise) {
+        fail(printable(params.input), ": names a mask token, so it may be a diffusion model, but ",
+             in_quotes(input.model.arch), " is an autoregressive one; insist with `force_causal`, or say more with ",
+             "`mask_token` or `block_length`");
     }
     if (input.needs_mask && !input.header.has(mask_key) && params.log) {
         params.log(LogLevel::warn, concat(printable(params.input), ": a diffusion model without a mask token"));

@@ -16,7 +16,8 @@ namespace {
 
 bool names_diffusion(std::string name) {
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    for (const char * part : {"diffusion", "diffcoder", "dllm", "dlm", "llada", "dream", "sdar"}) {
+    for (const char * part :
+         {"diffu", "diffcoder", "denois", "dllm", "dlm", "bd3lm", "mdm", "llada", "mmada", "dream", "sdar", "rnd1"}) {
         if (name.find(part) != std::string::npos) {
             return true;
         }
@@ -24,9 +25,9 @@ bool names_diffusion(std::string name) {
     return false;
 }
 
-// The checkpoint's own code: classes of auto_map, and files.
+// The checkpoint's own code: its type, classes of auto_map, and files.
 std::vector<std::string> code_names(const std::string & dir, const HfJson & config) {
-    std::vector<std::string> names;
+    std::vector<std::string> names = {config.find_string({"model_type"}).value_or("")};
     if (const nlohmann::json * map = config.find({"auto_map"}); map != nullptr && map->is_object()) {
         for (const auto & [key, value] : map->items()) {
             for (const nlohmann::json & name : value.is_array() ? value : nlohmann::json::array({value})) {
@@ -86,11 +87,12 @@ ConvertInput open_hf(const std::string & dir, const QuantMix & mix, const LogCal
             input.files.push_back(entry.path().string());
         }
     }
-    input.name       = printable(fs::weakly_canonical(dir, error).filename().string());
-    input.size_label = size_label(input.tensors);
-    input.tokenizer  = tokenizer.file;
-    input.needs_mask = mapping.diffusion && mapping.mask;
-    input.model      = {mapping.arch, params.n_layer, params.n_head, params.layer_n_head_kv(0), params.moe.n_expert};
+    input.name        = printable(fs::weakly_canonical(dir, error).filename().string());
+    input.size_label  = size_label(input.tensors);
+    input.tokenizer   = tokenizer.file;
+    input.needs_mask  = mapping.diffusion && mapping.mask;
+    input.may_denoise = !mapping.diffusion && tokenizer.mask_named;
+    input.model       = {mapping.arch, params.n_layer, params.n_head, params.layer_n_head_kv(0), params.moe.n_expert};
     return input;
 }
 

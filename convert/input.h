@@ -17,11 +17,12 @@ struct ConvertInput {
     GgufWriter                 header; // keys, no tensors
     std::vector<PlannedTensor> tensors;
     MixModel                   model;
-    std::string                name;               // general.name
-    std::string                size_label;         // general.size_label
-    std::optional<HfJson>      tokenizer;          // tokenizer.json, to check the written one against
-    bool                       needs_mask = false; // it denoises a mask token
-    std::vector<std::string>   files;              // what is read, and must not be written
+    std::string                name;                // general.name
+    std::string                size_label;          // general.size_label
+    std::optional<HfJson>      tokenizer;           // tokenizer.json, to check the written one against
+    bool                       needs_mask  = false; // it denoises a mask token
+    bool                       may_denoise = false; // an autoregressive architecture, but its files name a mask token
+    std::vector<std::string>   files;               // what is read, and must not be written
 };
 
 // A Hugging Face directory, a GGUF file (of a split model any part) or a llama2.c .bin, told apart by what they are.

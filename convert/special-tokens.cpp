@@ -99,8 +99,8 @@ std::optional<int32_t> find_by_id(const std::string & kind, const Sources & from
 }
 
 // The model's code masks with the config's id, whatever the tokenizer calls it.
-std::optional<int32_t> find_mask(const Sources & from, const Tokenizer & out, const Ids & ids,
-                                 const LogCallback & log) {
+std::optional<int32_t> find_named_mask(const Sources & from, const Tokenizer & out, const Ids & ids,
+                                       const LogCallback & log) {
     const std::vector<int64_t> given = token_ids(from.config, "mask_token_id");
     if (!given.empty()) {
         if (!in_vocabulary(given[0], out)) {
@@ -111,9 +111,10 @@ std::optional<int32_t> find_mask(const Sources & from, const Tokenizer & out, co
     if (const std::optional<int32_t> id = find_by_text("mask", from, ids, log)) {
         return id;
     }
-    if (const std::optional<int32_t> id = find_by_id("mask", from, out, log)) {
-        return id;
-    }
+    return find_by_id("mask", from, out, log);
+}
+
+std::optional<int32_t> find_unnamed_mask(const Ids & ids) {
     for (const char * text : {"<|mdm_mask|>", "<|mask|>", "<|MASK|>", "|<MASK>|"}) {
         const auto found = ids.find(text);
         if (found != ids.end()) {
@@ -243,7 +244,9 @@ void read_special_tokens(Tokenizer & out, const Ids & ids, const std::string & d
             out.special_ids[key] = *id;
         }
     }
-    if (const std::optional<int32_t> mask = find_mask(from, out, ids, log)) {
+    const std::optional<int32_t> named = find_named_mask(from, out, ids, log);
+    out.mask_named                     = named.has_value();
+    if (const std::optional<int32_t> mask = named ? named : find_unnamed_mask(ids)) {
         out.special_ids["mask"] = *mask;
     }
     find_extra_ends(out, from, ids);

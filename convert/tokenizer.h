@@ -22,9 +22,10 @@ struct Tokenizer {
     std::vector<float>       scores; // not for byte_level
     std::vector<std::string> merges; // not for spm
 
-    std::map<std::string, int32_t>     special_ids; // bos, eos, eot, eom, unknown, seperator, padding, mask
-    bool                               add_bos = false;
-    bool                               add_eos = false;
+    std::map<std::string, int32_t>     special_ids;        // bos, eos, eot, eom, unknown, seperator, padding, mask
+    bool                               mask_named = false; // the files say which token the mask is
+    bool                               add_bos    = false;
+    bool                               add_eos    = false;
     std::optional<std::string>         chat_template;
     std::map<std::string, std::string> chat_templates_named;
 

@@ -8,6 +8,7 @@
 #include "support/hf-dir.h"
 #include "support/paths.h"
 #include "support/random-context.h"
+#include "support/vocab-kinds.h"
 
 #include <doctest/doctest.h>
 
@@ -66,6 +67,17 @@ TEST_CASE("a file that may be a diffusion model's is not run autoregressively un
     }
     CHECK(!load_context(model, exact_params())->info().traits.is_diffusion());
 
+    // a mask that no key names
+    GgufBytes unnamed = silent_file();
+    auto      tokens  = texts_of(unnamed, "tokenizer.ggml.tokens");
+    tokens[260]       = "<|mdm_mask|>";
+    put_texts(unnamed, "tokenizer.ggml.tokens", tokens);
+    TestModel other;
+    other.path = written(unnamed);
+    CHECK(error_of(other).find("has a mask token, so it may be a diffusion model") != std::string::npos);
+    other.force_causal = true;
+    CHECK(error_of(other) == "none");
+
     // said either way, there is no doubt
     model.force_causal = false;
     masked.number("llama.attention.causal", GGUF_TYPE_BOOL, int8_t{1});
@@ -113,10 +125,41 @@ TEST_CASE("a checkpoint whose code is a diffusion model that we don't know is no
     CHECK(convert_error(dir, true) == "none");
     dir.config["auto_map"] = {{"AutoTokenizer", {"tokenization_llama.LlamaTokenizer", nullptr}}};
     CHECK(convert_error(dir, false) == "none");
+    dir.config.erase("auto_map");
+    dir.config["model_type"] = "block_diffusion_llama";
+    CHECK(convert_error(dir, false).find("its code is 'block_diffusion_llama'") != std::string::npos);
+    dir.config["model_type"] = "llama";
+    CHECK(convert_error(dir, false) == "none");
+    ConvertParams with_file;
+    with_file.input  = dir.write();
+    with_file.output = temp_dir() + "/out.gguf";
+    test::write_file(with_file.input + "/modeling_bd3lm.py", "");
+    CHECK_THROWS_WITH_AS(convert_hf(with_file), doctest::Contains("its code is 'modeling_bd3lm.py'"), Error);
+
     // a known one stays what it is, and says so
     HfDir known              = tiny_checkpoint("DreamModel");
     known.config["auto_map"] = {{"AutoModel", "modeling_dream.DreamModel"}};
     CHECK(convert_error(known, false) == "none");
+}
+
+// As Stable-DiffCoder is for a program that goes by model_type.
+TEST_CASE("a checkpoint that names a mask token is not converted as an autoregressive model") {
+    HfDir dir                          = tiny_checkpoint("LlamaForCausalLM");
+    dir.tokenizer_config["mask_token"] = "<|mask|>";
+    CHECK(convert_error(dir, false)
+              .find("names a mask token, so it may be a diffusion model, but 'llama' is an "
+                    "autoregressive one") != std::string::npos);
+    CHECK(convert_error(dir, true) == "none");
+    HfDir by_id                   = tiny_checkpoint("LlamaForCausalLM");
+    by_id.config["mask_token_id"] = 5;
+    CHECK(convert_error(by_id, false).find("names a mask token") != std::string::npos);
+
+    ConvertParams params; // who says what it is, is believed
+    params.input        = dir.write();
+    params.output       = temp_dir() + "/out.gguf";
+    params.block_length = 4;
+    convert_hf(params);
+    CHECK(GgufFile::open(params.output).get_bool("llama.attention.causal") == false);
 }
 
 TEST_CASE("the converter says of every model whether it is causal") {

@@ -5,6 +5,7 @@
 #include "buoy/device.h"
 #include "buoy/error.h"
 #include "buoy/generate.h"
+#include "buoy/replay-case.h"
 #include "buoy/vocab.h"
 #include "support/batch.h"
 #include "support/cli.h"
@@ -252,6 +253,27 @@ TEST_CASE("the oracle's tokens come from two servers, with every cache") {
     for (DiffusionCache cache : {DiffusionCache::prefix, DiffusionCache::dual}) {
         params.cache = cache;
         CHECK(generate(*far, prompt, params).tokens == generate(*near, prompt, params).tokens);
+    }
+}
+
+TEST_CASE("the newer families write their authors' tokens from two servers") {
+    if (shared_dir().empty()) {
+        MESSAGE("skipped: no ../shared");
+        return;
+    }
+    for (const char * name : {"illada", "stable-diffcoder", "nemotron-labs-diffusion"}) {
+        const Oracle  oracle(name);
+        ContextParams context = exact_alone();
+        context.n_ctx         = 64;
+        for (const nlohmann::json & c : oracle.expected["cases"]) {
+            const std::string id = c["id"];
+            CAPTURE(id);
+            const ReplayCase replay = load_case(oracle.dir + "/expected.json:" + id);
+            TestModel        model  = on_servers(converted_oracle(name, "f32"));
+            model.mode              = replay.mode;
+            const auto far          = load_context(model, context);
+            CHECK(generate(*far, replay.prompt, replay.params).sequence == c["output_ids"].get<std::vector<int32_t>>());
+        }
     }
 }
 

@@ -372,6 +372,18 @@ Traits read_traits(const GgufFile & file, const std::string & arch, const ArchTr
     return traits;
 }
 
+namespace {
+
+// Whether the vocabulary has a token that only families of diffusion models have, without a key that names it.
+bool has_known_mask(const GgufFile & file) {
+    const auto tokens = file.get_string_array("tokenizer.ggml.tokens");
+    return tokens && std::any_of(tokens->begin(), tokens->end(), [](const std::string & token) {
+               return token == "<|mdm_mask|>" || token == "<|MASK|>" || token == "|<MASK>|";
+           });
+}
+
+} // namespace
+
 void check_causal(const GgufFile & file, const std::string & arch, const Traits & traits, const ModelParams & params) {
     if (traits.attention != AttentionKind::causal || params.force_causal || params.mode == ModelMode::ar ||
         file.has(arch + ".attention.causal")) {
@@ -381,7 +393,7 @@ void check_causal(const GgufFile & file, const std::string & arch, const Traits 
     const auto found =
         std::find_if(keys.begin(), keys.end(), [](const std::string & key) { return key.rfind("diffusion.", 0) == 0; });
     const bool idle = arch.rfind("gemma", 0) == 0; // Gemma's tokenizer has a mask token that the models never use
-    if (found == keys.end() && (traits.mask_id < 0 || idle)) {
+    if (found == keys.end() && (idle || (traits.mask_id < 0 && !has_known_mask(file)))) {
         return;
     }
     fail(
