@@ -73,6 +73,7 @@ int run(ServerParams & params, const Command & command) {
     if (model == nullptr) {
         return exit_interrupted;
     }
+    tell_preset(console, command.flags, params.generate, model->info());
     server.serve(model);
     console.log(buoy::LogLevel::notice, buoy::concat("serving ", buoy::printable(params.model_path)));
     while (!interrupted()) {

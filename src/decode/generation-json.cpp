@@ -3,6 +3,7 @@
 #include "buoy/error.h"
 #include "buoy/names.h"
 #include "buoy/parse.h"
+#include "buoy/preset.h"
 #include "buoy/version.h"
 #include "decode/method-settings.h"
 #include "decode/settings.h"
@@ -51,7 +52,8 @@ std::vector<const char *> methods_of(const DecodeSettings & settings) {
             name_of(cache_names, settings.cache)};
 }
 
-void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & params) {
+void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & asked) {
+    const GenerateParams params   = apply_preset(asked, info).params;
     const DecodeSettings resolved = resolve_settings(info, params);
     const bool           at_once  = resolved.schedule == ScheduleKind::timesteps;
     json["schedule"]              = at_once ? "timesteps" : "blocks";
@@ -150,7 +152,10 @@ Json settings_json(const ModelInfo & info, const ContextParams & context, const 
 }
 
 Json asked_json(const GenerateParams & params) {
-    Json json                = sampling_json(params);
+    Json json = sampling_json(params);
+    if (params.preset) {
+        json["preset"] = name_of(preset_names, *params.preset);
+    }
     json["steps"]            = count(params.steps);
     json["steps_per_block"]  = count(params.steps_per_block);
     json["block_length"]     = count(params.block_length);
