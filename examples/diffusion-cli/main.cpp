@@ -191,7 +191,9 @@ int load_and_run(CliParams & params, const Console & console, const FlagTable & 
     if (!params.attn.edits.empty()) {
         buoy::check_can_edit(context->model());
     }
-    tell_preset(console, flags, params.generate, info);
+    if (info.traits.is_diffusion()) { // else one warning names it with the other flags that have no effect
+        tell_preset(console, flags, params.generate, info);
+    }
     params.generate           = buoy::apply_preset(params.generate, info).params;
     params.context.n_ctx      = context->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;

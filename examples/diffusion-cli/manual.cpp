@@ -148,7 +148,11 @@ are not in the table, all presets are `exact`, and the program says so. [frontie
 |---|---|---|---|
 )";
     for (const buoy::PresetFamily & family : buoy::preset_families()) {
-        text += "| " + family.name + " (" + family.archs + ") | `" + family.balanced + "` | `" + family.fast + "` | " +
+        std::string archs;
+        for (const std::string & arch : family.archs) {
+            archs += (archs.empty() ? "" : ", ") + arch;
+        }
+        text += "| " + family.name + " (" + archs + ") | `" + family.balanced + "` | `" + family.fast + "` | " +
                 family.found + " |\n";
     }
     return text + R"(

@@ -12,11 +12,11 @@ namespace buoy {
 // A row of the table. Settings are NAME=VALUE as apply_setting takes them, separated by spaces; exact has none, it is what happens
 // without any.
 struct PresetFamily {
-    std::string name;
-    std::string archs; // separated by ", "
-    std::string balanced;
-    std::string fast;
-    std::string found; // how
+    std::string              name;
+    std::vector<std::string> archs;
+    std::string              balanced;
+    std::string              fast;
+    std::string              found; // how
 };
 
 std::vector<PresetFamily> preset_families();

@@ -15,8 +15,7 @@ namespace {
 
 const PresetFamily * family_of(const std::vector<PresetFamily> & families, const std::string & arch) {
     const auto found = std::find_if(families.begin(), families.end(), [&](const PresetFamily & family) {
-        const std::vector<std::string> archs = split(family.archs, ", ");
-        return std::find(archs.begin(), archs.end(), arch) != archs.end();
+        return std::find(family.archs.begin(), family.archs.end(), arch) != family.archs.end();
     });
     return found == families.end() ? nullptr : &*found;
 }
@@ -62,19 +61,36 @@ bool is_open(const GenerateParams & params, const ModelInfo & info, const std::s
 
 std::vector<PresetFamily> preset_families() {
     return {
-        {"LLaDA", "llada, illada, llada-moe", "block_length=32 threshold=0.9 cache=anchor tau_stale=0.005",
+        {"LLaDA",
+         {"llada", "illada", "llada-moe"},
+         "block_length=32 threshold=0.9 cache=anchor tau_stale=0.005",
          "block_length=32 algorithm=plus-one threshold=0.9 cache=anchor tau_stale=0.08",
          "measured with the bundled model"},
-        {"Dream", "dream", "block_length=32 threshold=0.9", "block_length=32 threshold=0.9 cache=dual",
+        {"Dream",
+         {"dream"},
+         "block_length=32 threshold=0.9",
+         "block_length=32 threshold=0.9 cache=dual",
          "Fast-dLLM's, not measured here"},
-        {"SDAR", "sdar, sdar_moe", "threshold=0.95", "threshold=0.85",
+        {"SDAR",
+         {"sdar", "sdar_moe"},
+         "threshold=0.95",
+         "threshold=0.85",
          "the ends of the range that its authors recommend, not measured here"},
-        {"LLaDA2", "llada2", "threshold=0.95", "threshold=0.95", "the authors' one setting, not measured here"},
-        {"Fast-dLLM v2", "fast-dllm-v2", "threshold=0.9", "threshold=0.9 cache=dual",
+        {"LLaDA2", {"llada2"}, "threshold=0.95", "threshold=0.95", "the authors' one setting, not measured here"},
+        {"Fast-dLLM v2",
+         {"fast-dllm-v2"},
+         "threshold=0.9",
+         "threshold=0.9 cache=dual",
          "the authors', without and with their block cache, not measured here"},
-        {"Stable-DiffCoder", "stable-diffcoder", "threshold=0.9", "threshold=0.9",
+        {"Stable-DiffCoder",
+         {"stable-diffcoder"},
+         "threshold=0.9",
+         "threshold=0.9",
          "the authors' one setting, not measured here"},
-        {"Nemotron-Labs-Diffusion", "nemotron-labs-diffusion", "threshold=0.9", "threshold=0.9",
+        {"Nemotron-Labs-Diffusion",
+         {"nemotron-labs-diffusion"},
+         "threshold=0.9",
+         "threshold=0.9",
          "the authors' one setting, not measured here"},
     };
 }
