@@ -66,9 +66,12 @@ TEST_CASE("methods say what they can't be combined with") {
     CHECK(contains(refusal("llada", params), "does not rank positions"));
     CHECK(contains(refusal("dream", by(Algorithm::wino)), "predict in place"));
     CHECK(contains(refusal("sdar", by(Algorithm::dawn)), "not defined for block-causal"));
+    CHECK(contains(refusal("sdar", by(Algorithm::plus_one)), "not defined for block-causal"));
     params       = by(Algorithm::klass);
     params.cache = DiffusionCache::d2;
-    CHECK(contains(refusal("llada", params), "leaves positions out"));
+    CHECK(contains(refusal("llada", params), "leave positions out"));
+    params.cache = DiffusionCache::anchor;
+    CHECK(contains(refusal("llada", params), "leave positions out"));
     params           = with(DiffusionCache::d2);
     params.cfg_scale = 1.0f;
     CHECK(contains(refusal("llada", params), "can't be combined with guidance"));
