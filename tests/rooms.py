@@ -19,7 +19,7 @@ PUBLIC = {
     "bundled": "model", "device": "model", "weight-type": "model",
     "random-model": "arch",
     "algorithm": "decode", "frequency-table": "decode", "generate": "decode", "generation-json": "decode", "names": "decode",
-    "method-setting": "decode", "replay-case": "decode", "session": "decode", "step-count": "decode",
+    "method-setting": "decode", "preset": "decode", "replay-case": "decode", "session": "decode", "step-count": "decode",
     "edit": "observe", "record": "observe", "regions": "observe",
     "figure": "figure", "screencast": "figure",
     "export": "analysis", "recording": "analysis", "study": "analysis", "table": "analysis",

@@ -175,6 +175,35 @@ TEST_CASE("adaptive caches that compute everything write what no cache does") {
     }
 }
 
+// Attention is never 0, so a bound of 0 computes all that was not written just now or before.
+TEST_CASE("cache anchor: what attends to nothing new is left out, and a bound of 0 leaves nothing out") {
+    const std::vector<int32_t> prompt = random_tokens(P, 250);
+    for (const char * arch : {"llada", "dream"}) {
+        const auto     context = context_of(arch);
+        GenerateParams params;
+        params.n_predict       = 16;
+        params.algorithm       = Algorithm::confidence;
+        params.block_length    = 8;
+        const Generation plain = generate(*context, prompt, params);
+        params.cache           = DiffusionCache::anchor;
+        apply_setting(params, "tau_stale=0");
+        const Generation all = generate(*context, prompt, params);
+        CHECK(all.sequence == plain.sequence);
+        CHECK(all.steps.size() == plain.steps.size());
+        for (size_t i = 1; i < all.steps.size(); i++) {
+            CHECK(all.steps[i].computed.size() == static_cast<size_t>(P) + 16);
+        }
+        apply_setting(params, "tau_stale=1"); // no row is that stale at once
+        const Generation least = generate(*context, prompt, params);
+        REQUIRE(least.steps.size() > 2);
+        CHECK(least.steps[0].computed.empty()); // all of them
+        // the second pass: the masks of the block and what the first wrote, for shifted models the rows before the masks
+        CHECK(least.steps[1].computed.size() <= 9);
+        const int32_t written = least.steps[0].committed[0].first;
+        CHECK(std::count(least.steps[1].computed.begin(), least.steps[1].computed.end(), written) == 1);
+    }
+}
+
 TEST_CASE("a recording of an adaptive cache says which rows were computed") {
     const std::vector<int32_t> prompt = random_tokens(P, 250);
     TestModel                  where;
@@ -182,7 +211,8 @@ TEST_CASE("a recording of an adaptive cache says which rows were computed") {
     const auto    model = load_model(where.path, {});
     ContextParams sizes = exact_params();
     sizes.n_ctx         = 64;
-    for (const DiffusionCache cache : {DiffusionCache::d2, DiffusionCache::elastic, DiffusionCache::dllm}) {
+    for (const DiffusionCache cache :
+         {DiffusionCache::d2, DiffusionCache::elastic, DiffusionCache::dllm, DiffusionCache::anchor}) {
         const auto  context = model->make_context(sizes);
         RecordedRun run;
         run.prompt_tokens      = prompt;

@@ -13,6 +13,9 @@
 
 #include <csignal>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 using namespace buoy;
 using namespace buoy::test;
 
@@ -158,6 +161,26 @@ TEST_CASE("first minutes: a bar never reaches the last column") {
         end = std::min(narrow.err.find('\r', at), narrow.err.size());
         CHECK(end - at < 40 + 3); // the codes that clear the line
     }
+}
+
+TEST_CASE("a bar that starts again has a rate of its own") {
+    const std::string path  = temp_dir() + "/said";
+    const int         saved = dup(STDERR_FILENO);
+    const int         file  = open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    REQUIRE(dup2(file, STDERR_FILENO) >= 0);
+    {
+        Progress bar("first", {"answers"}, "program");
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        bar.restart("second");
+        bar.update(100, 100);
+    }
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(file);
+    const std::string said  = read_file(path);
+    const std::string begin = "program: second: 100/100 answers, ";
+    REQUIRE(said.rfind(begin, 0) == 0);
+    CHECK(std::stod(said.substr(begin.size())) > 250.0); // counted from the first on: 200 at most
 }
 
 TEST_CASE("first minutes: texts side by side, differences marked") {

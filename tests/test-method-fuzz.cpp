@@ -68,6 +68,13 @@ Settings constants_of(const std::string & method, Random & random) {
                 {"track_num", number(random, 1, 4)},        {"tokens_per_iter", number(random, 1, 4)},
                 {"block_caching", pick({"true", "false"})}, {"threshold", pick({"none", "0.01", "0.05"})}};
     }
+    if (method == "plus-one") {
+        return {{"threshold", threshold(random)}};
+    }
+    if (method == "anchor") {
+        return {{"tau_stale", std::to_string(share(random) * share(random))},
+                {"threshold", pick({"none", "0.01", "0.05"})}};
+    }
     Settings both = {{"sigma", pick({"none", "2", "10"})}, {"threshold", pick({"none", "0.01", "0.05"})}};
     if (below(random, 2) == 0) {
         both.emplace_back("num_transfer_tokens", number(random, 1, 4));
@@ -91,8 +98,10 @@ GenerateParams params_of(const std::string & method, Random & random, std::strin
     if (below(random, 3) == 0) {
         params.temperature = 0.8f;
     }
-    const std::map<std::string, DiffusionCache> caches = {
-        {"d2", DiffusionCache::d2}, {"elastic", DiffusionCache::elastic}, {"dllm", DiffusionCache::dllm}};
+    const std::map<std::string, DiffusionCache> caches = {{"d2", DiffusionCache::d2},
+                                                          {"elastic", DiffusionCache::elastic},
+                                                          {"dllm", DiffusionCache::dllm},
+                                                          {"anchor", DiffusionCache::anchor}};
     if (caches.count(method) > 0) {
         params.cache = caches.at(method);
     } else if (method == "daedal") {
@@ -159,7 +168,8 @@ TEST_CASE("methods: random settings write the canvas, and all of it") {
         where.n_threads     = 1;
         models.push_back({random_context(model, where), arch});
     }
-    const std::vector<std::string> methods = {"localleap", "klass", "dawn", "wino", "daedal", "d2", "elastic", "dllm"};
+    const std::vector<std::string> methods = {"localleap", "klass",   "dawn", "wino",   "daedal",
+                                              "d2",        "elastic", "dllm", "anchor", "plus-one"};
     const uint64_t                 n       = setting("BUOY_FUZZ_COUNT", 400);
     for (uint64_t i = 0; i < n; i++) {
         Tried &             model  = models[below(random, models.size())];

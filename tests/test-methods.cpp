@@ -6,6 +6,7 @@
 #include "buoy/generate.h"
 #include "buoy/record.h"
 #include "buoy/recording.h"
+#include "eval/story.h"
 #include "support/cli.h"
 #include "support/gguf-bytes.h"
 #include "support/oracle.h"
@@ -65,9 +66,12 @@ TEST_CASE("methods say what they can't be combined with") {
     CHECK(contains(refusal("llada", params), "does not rank positions"));
     CHECK(contains(refusal("dream", by(Algorithm::wino)), "predict in place"));
     CHECK(contains(refusal("sdar", by(Algorithm::dawn)), "not defined for block-causal"));
+    CHECK(contains(refusal("sdar", by(Algorithm::plus_one)), "not defined for block-causal"));
     params       = by(Algorithm::klass);
     params.cache = DiffusionCache::d2;
-    CHECK(contains(refusal("llada", params), "leaves positions out"));
+    CHECK(contains(refusal("llada", params), "leave positions out"));
+    params.cache = DiffusionCache::anchor;
+    CHECK(contains(refusal("llada", params), "leave positions out"));
     params           = with(DiffusionCache::d2);
     params.cfg_scale = 1.0f;
     CHECK(contains(refusal("llada", params), "can't be combined with guidance"));
@@ -211,7 +215,7 @@ TEST_CASE("a frontier measures each method once, and goes on where it was stoppe
     params.methods  = {{"exact", ""}, {"threshold", "threshold=0.001"}, {"none", "algorithm=pc"}, {"d2", "cache=d2"}};
     size_t n_asked  = 0;
     params.stopped  = [&] { return n_asked >= 3; };
-    params.progress = [&](const std::string &, size_t, size_t) { n_asked++; };
+    params.progress = [&](size_t, size_t) { n_asked++; };
     const FrontierReport part = measure_frontier(params);
     CHECK(!part.complete);
     CHECK(part.table.rows.size() == 1);
@@ -229,4 +233,50 @@ TEST_CASE("a frontier measures each method once, and goes on where it was stoppe
     CHECK(number(2, 9) < number(0, 9));
     params.generate.n_predict = 9;
     CHECK_THROWS_WITH_AS(measure_frontier(params), doctest::Contains("made with other questions"), Error);
+}
+
+TEST_CASE("a story is right if it has the sentences in their order, and one word of a role") {
+    const StorySet set = parse_stories("stories.json", R"({
+        "requests": ["Tell a story about Mira.", "Tell a story about a goat."],
+        "sentences": ["(?:Mira|Oren) met a (?:fox|goat)\\.", "They sang\\.|The (?:fox|goat) sang\\."],
+        "roles": {"person": ["Mira", "Oren"], "animal": ["fox", "goat"]}})");
+    REQUIRE(set.requests.size() == 2);
+    CHECK(set.is_right(set.requests[0], "Mira met a fox. The fox sang."));
+    CHECK(set.is_right(set.requests[0], " Mira met a fox. They sang.\n"));
+    CHECK(set.is_right(set.requests[1], "Oren met a goat. They sang."));
+    CHECK(!set.is_right(set.requests[0], "Mira met a fox. The goat sang.")); // two animals
+    CHECK(!set.is_right(set.requests[0], "Oren met a fox. They sang."));     // another person than asked for
+    CHECK(!set.is_right(set.requests[0], "Mira met a fox."));
+    CHECK(!set.is_right(set.requests[0], "The fox sang. Mira met a fox."));
+    CHECK(!set.is_right(set.requests[0], "Mira met a fox. They sang. They sang."));
+    CHECK(!set.is_right(set.requests[0], "Mira met a fox They sang."));
+    CHECK(!set.is_right(set.requests[0], ""));
+    CHECK(!has_stories("{\"question\": \"Who?\", \"answers\": [\"a\"]}\n"));
+    CHECK_THROWS_WITH_AS(parse_stories("s.json", R"({"requests": ["a"], "sentences": ["("]})"),
+                         doctest::Contains("s.json: sentence 1 is no regular expression"), Error);
+    CHECK_THROWS_WITH_AS(parse_stories("s.json", R"({"requests": "a", "sentences": ["b"]})"),
+                         doctest::Contains("s.json: requests: expected a list of strings"), Error);
+    CHECK_THROWS_WITH_AS(parse_stories("s.json", R"({"requests": []})"), doctest::Contains("s.json"), Error);
+}
+
+TEST_CASE("a frontier scores stories, and measures what a preset means") {
+    FrontierParams params;
+    params.model              = source_dir() + "/models/buoy-mdm.gguf";
+    params.data               = source_dir() + "/models/heldout-stories-200.json";
+    params.context.n_ctx      = 128;
+    params.context.n_threads  = 1;
+    params.generate.n_predict = 64;
+    params.n_items            = 3;
+    params.methods            = {{"exact", ""}, {"fast", "preset=fast"}};
+    std::vector<std::string> begun;
+    params.begins               = [&](const FrontierMethod & method) { begun.push_back(method.name); };
+    const FrontierReport report = measure_frontier(params);
+    REQUIRE(report.table.rows.size() == 2);
+    CHECK(begun == std::vector<std::string>{"exact", "fast"});
+    const auto number = [&](size_t row, size_t column) { return std::get<double>(report.table.rows[row][column]); };
+    CHECK(number(0, 2) > 0.0);  // some of them are right
+    CHECK(number(1, 10) > 5.0); // fewer rows
+    const std::string settings = std::get<std::string>(report.table.rows[1][1]);
+    CHECK(contains(settings, "cache="));
+    CHECK(!contains(settings, "preset"));
 }

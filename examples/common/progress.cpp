@@ -42,6 +42,11 @@ void Progress::clear() {
     drawn_ = false;
 }
 
+void Progress::restart(const std::string & title) {
+    set_title(title);
+    begin_ = Clock::now();
+}
+
 bool Progress::is_due(bool complete) const {
     if (terminal_) {
         return complete || !drawn_ || Clock::now() - last_ >= std::chrono::milliseconds(50);

@@ -32,6 +32,7 @@ public:
     void clear();
 
     void set_title(const std::string & title) { title_ = buoy::printable(title, 200); }
+    void restart(const std::string & title); // something else is counted from here on, with a rate of its own
 
 private:
     using Clock = std::chrono::steady_clock;

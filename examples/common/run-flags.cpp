@@ -2,6 +2,7 @@
 
 #include "buoy/device.h"
 #include "buoy/frequency-table.h"
+#include "buoy/preset.h"
 
 #include <algorithm>
 #include <cmath>
@@ -147,6 +148,9 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
         }
     };
     table.group("Diffusion");
+    table.choice("--diffusion-preset", buoy::preset_names, g.preset,
+                 "how much to approximate for speed, by the model's family; -v shows it as flags, and flags that are "
+                 "given take precedence");
     table.number("--diffusion-steps", "N", g.steps, {1, whole_max}, "total number of denoising steps")
         .with_default("one per token");
     table
@@ -184,11 +188,11 @@ void add_denoising_flags(FlagTable & table, RunParams & o) {
     table.number("--diffusion-pc-alpha", "F", g.pc_alpha, {0, 1e6}, "upper limit of pc's scores");
     table.number("--diffusion-eb-gamma", "F", g.eb_gamma, {0, 1e6}, "entropy that eb may commit per step, in nats");
     table
-        .choice(
-            "--diffusion-cache", buoy::cache_names, g.cache,
-            "reuse keys and values between steps: none, those before the block (prefix), all outside it (dual), or "
-            "those that a method chooses (d2, elastic, dllm; full attention only); prefix is exact for block-causal "
-            "models, all others are approximate")
+        .choice("--diffusion-cache", buoy::cache_names, g.cache,
+                "reuse keys and values between steps: none, those before the block (prefix), all outside it (dual), or "
+                "those that a method chooses (d2, elastic, dllm, anchor; full attention only); prefix is exact for "
+                "block-causal "
+                "models, all others are approximate")
         .with_default("prefix for block-causal models, otherwise none");
     table
         .number("--diffusion-cache-refresh", "N", g.cache_refresh, {1, whole_max},
@@ -261,6 +265,29 @@ void add_compute_flags(FlagTable & table, RunParams & o, const std::string & con
         .with_env("LLAMA_ARG_NO_MMAP");
     table.toggle("-nr, --no-repack", o.model.use_repack, false, "do not repack the weights for the CPU")
         .with_env("LLAMA_ARG_NO_REPACK");
+}
+
+void tell_preset(const Console & console, const FlagTable & table, const buoy::GenerateParams & params,
+                 const buoy::ModelInfo & info) {
+    if (!params.preset) {
+        return;
+    }
+    const buoy::AppliedPreset applied = buoy::apply_preset(params, info);
+    std::string               text;
+    for (const std::string & setting : applied.settings) {
+        const size_t equals = setting.find('=');
+        std::string  flag   = "--diffusion-" + setting.substr(0, equals);
+        std::replace(flag.begin(), flag.end(), '_', '-');
+        const bool exists =
+            std::any_of(table.rows().begin(), table.rows().end(), [&](const Flag & row) { return row.names == flag; });
+        text += exists ? " " + flag + " " + setting.substr(equals + 1) : " --diffusion-set " + setting;
+    }
+    if (applied.note.empty()) {
+        const std::string name = buoy::name_of(buoy::preset_names, *params.preset);
+        console.log(buoy::LogLevel::info, "preset " + name + ":" + (text.empty() ? " no further flags" : text));
+    } else {
+        console.log(buoy::LogLevel::notice, applied.note);
+    }
 }
 
 void settle(RunParams & o) {

@@ -2,6 +2,7 @@
 
 #include "buoy/context.h"
 #include "buoy/generate.h"
+#include "console.h"
 #include "device-flags.h"
 #include "flags.h"
 
@@ -34,6 +35,10 @@ void    add_threads_flag(FlagTable & table, int32_t & n_threads);
 void add_sampling_flags(FlagTable & table, RunParams & o);
 void add_denoising_flags(FlagTable & table, RunParams & o);
 void add_compute_flags(FlagTable & table, RunParams & o, const std::string & context_default);
+
+// What the preset means for the model, as flags.
+void tell_preset(const Console & console, const FlagTable & table, const buoy::GenerateParams & params,
+                 const buoy::ModelInfo & info);
 
 // What several flags decide together; draws the seed where that was asked for, reads the table of frequencies.
 void settle(RunParams & o);

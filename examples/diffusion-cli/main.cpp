@@ -5,6 +5,7 @@
 #include "buoy/files.h"
 #include "buoy/frequency-table.h"
 #include "buoy/generation-json.h"
+#include "buoy/preset.h"
 #include "buoy/printable.h"
 #include "chat.h"
 #include "console.h"
@@ -198,7 +199,7 @@ std::string model_line(const buoy::ModelInfo & info, size_t n_prompt, int32_t n_
                         " MiB; prompt of ", n_prompt, " tokens, context of ", n_ctx);
 }
 
-int load_and_run(CliParams & params, const Console & console) {
+int load_and_run(CliParams & params, const Console & console, const FlagTable & flags) {
     const auto            begin = std::chrono::steady_clock::now();
     const buoy::ModelFile file(params.model_path);
     const buoy::Vocab     vocab    = file.vocab();
@@ -227,6 +228,10 @@ int load_and_run(CliParams & params, const Console & console) {
     if (!params.attn.edits.empty()) {
         buoy::check_can_edit(context->model());
     }
+    if (info.traits.is_diffusion()) { // else one warning names it with the other flags that have no effect
+        tell_preset(console, flags, params.generate, info);
+    }
+    params.generate           = buoy::apply_preset(params.generate, info).params;
     params.context.n_ctx      = context->n_ctx();
     const auto    since_begin = std::chrono::steady_clock::now() - begin;
     buoy::Session sequence(*context);
@@ -273,7 +278,7 @@ int run(CliParams & params, const Command & command) {
                     buoy::concat("no -m given, running the bundled model ", buoy::bundled_diffusion_model, ": ",
                                  buoy::printable(params.model_path)));
     }
-    return load_and_run(params, console);
+    return load_and_run(params, console, command.flags);
 }
 
 void add_commands(Program & program, const std::vector<std::string> & args) {
@@ -305,7 +310,7 @@ int main(int argc, char ** argv) {
                            "  llama-diffusion-cli -m MODEL.gguf -cnv [flags]\n"
                            "  llama-diffusion-cli tokens-freq -m MODEL.gguf -f TEXT... -o TABLE.json\n";
     program.notes = "(the first Ctrl-C stops after the current step and prints the text so far, a second one quits).";
-    program.chapters = manual_chapters;
+    program.chapters = manual_presets() + manual_chapters;
     add_commands(program, {argv + 1, argv + argc});
     return program.main(argc, argv);
 }

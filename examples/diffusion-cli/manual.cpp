@@ -1,5 +1,7 @@
 #include "manual.h"
 
+#include "buoy/preset.h"
+
 const char * const manual_introduction =
     R"(Runs masked-diffusion and autoregressive language models from GGUF files. Flags that llama.cpp also has keep its names and
 meanings, with these differences: `--temp` defaults to 0; `--ignore-eos` does not forbid end tokens, generation just continues
@@ -132,3 +134,28 @@ llama-diffusion-cli tokens-freq -m llada.gguf -f corpus/*.txt -o frequencies.jso
 llama-diffusion-cli -m llada.gguf -p "…" --diffusion-algorithm pc --diffusion-pc-table frequencies.json
 ```
 )";
+
+std::string manual_presets() {
+    std::string text = R"(
+## Presets
+
+`--diffusion-preset` sets how much a run approximates for speed. `exact` approximates nothing: it is what happens without any
+flag. `balanced` and `fast` are settings by family, of which `-v` prints those that apply as flags; these give the same tokens.
+A preset fills in what other flags leave open, and leaves out what they exclude. For autoregressive models, and for families that
+are not in the table, all presets are `exact`, and the program says so. [frontier.md](frontier.md) has what they cost and lose.
+
+| family | `balanced` | `fast` | settings are |
+|---|---|---|---|
+)";
+    for (const buoy::PresetFamily & family : buoy::preset_families()) {
+        std::string archs;
+        for (const std::string & arch : family.archs) {
+            archs += (archs.empty() ? "" : ", ") + arch;
+        }
+        text += "| " + family.name + " (" + archs + ") | `" + family.balanced + "` | `" + family.fast + "` | " +
+                family.found + " |\n";
+    }
+    return text + R"(
+`NAME=VALUE` is what `--diffusion-set` takes. A model that recommends a block length is written in blocks of that length instead.
+)";
+}

@@ -127,8 +127,8 @@ int frontier(const Command & command, EvalParams & params) {
     run.form             = params.qa.form;
     run.output           = params.output;
     run.stopped          = interrupted;
-    run.progress         = [&](const std::string & method, size_t n_done, size_t n_all) {
-        line.set_title(method);
+    run.begins           = [&](const buoy::FrontierMethod & method) { line.restart(method.name); };
+    run.progress         = [&](size_t n_done, size_t n_all) {
         line.update(static_cast<int64_t>(n_done), static_cast<int64_t>(n_all), 0);
     };
     if (!params.methods.empty()) {

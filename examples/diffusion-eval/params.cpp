@@ -162,7 +162,8 @@ void add_merge_flags(FlagTable & table, EvalParams & o) {
 void add_frontier_flags(FlagTable & table, EvalParams & o) {
     table.group("Input and output");
     table.text("-m, --model", "FILE", o.model_path, "GGUF file or name of a bundled model").with_env("LLAMA_ARG_MODEL");
-    table.text("-d, --data", "FILE", o.qa.data, "questions, one JSON object per line; may be gzipped");
+    table.text("-d, --data", "FILE", o.qa.data,
+               "questions, one JSON object per line, or requests for stories (docs/evaluation.md); may be gzipped");
     table.text("-o, --output", "FILE", o.output,
                "keep what was measured, a line per method; an existing file is resumed");
     table

@@ -83,6 +83,7 @@ int run(ServerParams & params, const Command & command) {
     }
     std::string names;
     for (const auto & model : models) { // once all are there: no request sees some of them only
+        tell_preset(console, command.flags, params.generate, model->info());
         server.serve(model);
         names += (names.empty() ? "" : ", ") + buoy::printable(model->info().path);
     }

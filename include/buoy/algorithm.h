@@ -29,6 +29,7 @@ enum class Algorithm : int32_t {
     low_confidence,
     joint_threshold,
     joint_threshold_indel,
+    plus_one,
 };
 
 // A number that an algorithm takes.

@@ -31,8 +31,9 @@ struct FrontierParams {
         frontier_methods(); // exact comes first, and what the model can't do is left out
     std::string output;     // a line for each method; those that are there are not measured again
 
-    std::function<bool()>                                                        stopped; // asked before every answer
-    std::function<void(const std::string & method, size_t n_done, size_t n_all)> progress;
+    std::function<bool()>                              stopped;  // asked before every answer
+    std::function<void(const FrontierMethod & method)> begins;   // before the first answer of a method that is measured
+    std::function<void(size_t n_done, size_t n_all)>   progress; // answers of that method
 };
 
 struct FrontierReport {

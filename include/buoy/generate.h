@@ -26,7 +26,11 @@ enum class DiffusionCache {
     d2,      // by certainty and attention rollout (d2Cache, arXiv 2509.23094)
     elastic, // what attention follows most, and from the layer on in which that has drifted everything (Elastic-Cache, arXiv 2510.14973)
     dllm,    // at intervals, and in between the values that have drifted most (dLLM-Cache)
+    anchor,  // rows that attend to what was written, where the masks attend to them (ours)
 };
+
+// How much is approximated for speed (buoy/preset.h).
+enum class Preset { exact, balanced, fast };
 
 // Token frequencies of a corpus, for Algorithm::pc. Ids that are not listed count once.
 struct FrequencyTable {
@@ -99,12 +103,13 @@ struct GenerateParams {
     std::map<int32_t, float> logit_bias;
     uint64_t                 seed = 0;
 
-    // denoising; what is left open is as the model recommends
-    int32_t              steps           = 0;     // in all; 0: one token a step
-    int32_t              steps_per_block = 0;     // the same, counted per block
-    int32_t              block_length    = 0;     // semi-autoregressive blocks; 0: the model's, else everything at once
-    bool                 append_blocks   = false; // full attention: a block exists once those before it are finished
-    std::optional<float> eps; // Dream's timesteps, from 1 down to eps, over everything; with a cache over each block
+    // denoising; what is left open is as the preset has it for the model's family, else as the model recommends
+    std::optional<Preset> preset;
+    int32_t               steps           = 0; // in all; 0: one token a step
+    int32_t               steps_per_block = 0; // the same, counted per block
+    int32_t               block_length    = 0; // semi-autoregressive blocks; 0: the model's, else everything at once
+    bool                  append_blocks   = false; // full attention: a block exists once those before it are finished
+    std::optional<float>  eps; // Dream's timesteps, from 1 down to eps, over everything; with a cache over each block
     std::optional<Algorithm>      algorithm;
     Scorer                        scorer;           // instead of an algorithm
     float                         alg_temp  = 0.0f; // > 0: positions are drawn from softmax(score / alg_temp)

@@ -24,8 +24,12 @@ inline constexpr Name<Kernels> kernel_names[] = {
     {"auto", Kernels::automatic}, {"ours", Kernels::ours}, {"ggml", Kernels::ggml}};
 
 inline constexpr Name<DiffusionCache> cache_names[] = {
-    {"none", DiffusionCache::none}, {"prefix", DiffusionCache::prefix},   {"dual", DiffusionCache::dual},
-    {"d2", DiffusionCache::d2},     {"elastic", DiffusionCache::elastic}, {"dllm", DiffusionCache::dllm}};
+    {"none", DiffusionCache::none},    {"prefix", DiffusionCache::prefix},   {"dual", DiffusionCache::dual},
+    {"d2", DiffusionCache::d2},        {"elastic", DiffusionCache::elastic}, {"dllm", DiffusionCache::dllm},
+    {"anchor", DiffusionCache::anchor}};
+
+inline constexpr Name<Preset> preset_names[] = {
+    {"exact", Preset::exact}, {"balanced", Preset::balanced}, {"fast", Preset::fast}};
 
 inline constexpr Name<Tap> tap_names[] = {
     {"pattern", Tap::pattern}, {"scores", Tap::attn_scores}, {"q", Tap::rot_q}, {"k", Tap::rot_k}, {"v", Tap::v},

@@ -95,6 +95,7 @@ std::unique_ptr<AdaptiveCache> make_adaptive(const DecodeSettings & settings, co
                                              const Canvas & canvas) {
     switch (settings.cache) {
         case DiffusionCache::d2: return make_d2(settings, params, canvas);
+        case DiffusionCache::anchor: return make_anchor(settings, params, canvas);
         case DiffusionCache::dllm: return std::make_unique<DllmCache>(settings, params, canvas);
         default: return nullptr;
     }

@@ -22,6 +22,9 @@ std::unique_ptr<AdaptiveCache> make_adaptive(const DecodeSettings & settings, co
 std::unique_ptr<AdaptiveCache> make_d2(const DecodeSettings & settings, const GenerateParams & params,
                                        const Canvas & canvas);
 
+std::unique_ptr<AdaptiveCache> make_anchor(const DecodeSettings & settings, const GenerateParams & params,
+                                           const Canvas & canvas);
+
 // How much is known around each position from `first` on, by a Gaussian of that width: what lies before counts as known, what lies
 // behind as the last position does (d2Cache, arXiv 2509.23094).
 std::vector<double> certainty_density(const Canvas & canvas, int32_t first, double sigma);

@@ -201,6 +201,15 @@ const AlgorithmRow table[] = {
         .serves    = true,
         .threshold = 0.5f,
     },
+    {
+        .info      = {.algorithm = Algorithm::plus_one,
+                      .name      = "plus-one",
+                      .help      = "all above the threshold, and the surest of the others (ours)"},
+        .score     = confidence,
+        .blocks    = BlockUse::required,
+        .rule      = make_plus_one,
+        .threshold = 0.9f,
+    },
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "decode/decoder.h"
 
 #include "buoy/message.h"
+#include "buoy/preset.h"
 #include "decode/selection.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 GenerateParams resolved(const ModelInfo & info, int32_t n_ctx, size_t n_prompt, const GenerateParams & asked) {
     check_params(asked, info);
-    GenerateParams params = asked;
+    GenerateParams params = apply_preset(asked, info).params;
     params.n_predict      = answer_length(asked, n_prompt, n_ctx, info);
     return params;
 }

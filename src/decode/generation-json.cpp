@@ -3,6 +3,7 @@
 #include "buoy/error.h"
 #include "buoy/names.h"
 #include "buoy/parse.h"
+#include "buoy/preset.h"
 #include "buoy/version.h"
 #include "decode/method-settings.h"
 #include "decode/settings.h"
@@ -66,7 +67,8 @@ void add_canvases(Json & json, const DecodeSettings & settings) {
     json["draw"]                 = settings.draws_best ? "argmax" : "inverse_cdf";
 }
 
-void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & params) {
+void add_denoising(Json & json, const ModelInfo & info, const GenerateParams & asked) {
+    const GenerateParams params   = apply_preset(asked, info).params;
     const DecodeSettings resolved = resolve_settings(info, params);
     if (resolved.schedule == ScheduleKind::canvases) {
         add_canvases(json, resolved);
@@ -172,7 +174,10 @@ Json settings_json(const ModelInfo & info, const ContextParams & context, const 
 }
 
 Json asked_json(const GenerateParams & params) {
-    Json json                = sampling_json(params);
+    Json json = sampling_json(params);
+    if (params.preset) {
+        json["preset"] = name_of(preset_names, *params.preset);
+    }
     json["steps"]            = count(params.steps);
     json["steps_per_block"]  = count(params.steps_per_block);
     json["block_length"]     = count(params.block_length);

@@ -47,9 +47,9 @@ std::vector<const char *> algorithm_names() {
     return names;
 }
 
-std::vector<const char *> cache_list() {
+template <typename T, size_t N> std::vector<const char *> name_list(const Name<T> (&known)[N]) {
     std::vector<const char *> names;
-    for (const auto & [name, cache] : cache_names) {
+    for (const auto & [name, value] : known) {
         names.push_back(name);
     }
     return names;
@@ -66,6 +66,17 @@ const std::vector<SettingRow> & table() {
          .high    = whole_max,
          .initial = {128},
          .store   = [](GenerateParams & p, const Values & v) { p.n_predict = whole(v); }},
+        {.name        = "preset",
+         .methods     = "all",
+         .help        = "how much is approximated for speed; what is set otherwise stays",
+         .kind        = Kind::choice,
+         .high        = static_cast<double>(std::size(preset_names) - 1),
+         .can_be_none = true,
+         .choices     = name_list(preset_names),
+         .store =
+             [](GenerateParams & p, const Values & v) {
+                 p.preset = v.empty() ? std::nullopt : std::optional(preset_names[static_cast<size_t>(v[0])].second);
+             }},
         {.name    = "algorithm",
          .methods = "all",
          .help    = "how positions are chosen",
@@ -80,7 +91,7 @@ const std::vector<SettingRow> & table() {
          .kind    = Kind::choice,
          .high    = static_cast<double>(std::size(cache_names) - 1),
          .initial = {0},
-         .choices = cache_list(),
+         .choices = name_list(cache_names),
          .store   = [](GenerateParams & p,
                      const Values &   v) { p.cache = cache_names[static_cast<size_t>(v[0])].second; }},
         {.name    = "block_length",
@@ -263,6 +274,11 @@ const std::vector<SettingRow> & table() {
          .methods = "dllm",
          .help    = "share of the answer that is computed in between",
          .initial = {0.25}},
+        {.name    = "tau_stale",
+         .methods = "anchor",
+         .help = "a stored row's attention to what was written since, times the attention it receives from the masks, "
+                 "above which it is computed again",
+         .initial = {0.02}},
         {.name    = "window_length",
          .methods = "elastic",
          .help    = "masks that may be written",
@@ -448,7 +464,7 @@ const SettingRow * find_row(const std::string & name) {
 }
 
 std::string text_of(const SettingRow & row, const std::vector<double> & values) {
-    if (row.kind == SettingKind::choice) {
+    if (row.kind == SettingKind::choice && !values.empty()) {
         return row.choices[static_cast<size_t>(values[0])];
     }
     std::string text;

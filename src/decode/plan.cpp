@@ -1,6 +1,7 @@
 #include "decode/plan.h"
 
 #include "arch/arch.h"
+#include "buoy/preset.h"
 #include "buoy/step-count.h"
 #include "decode/method-settings.h"
 #include "decode/schedule.h"
@@ -48,7 +49,7 @@ StepPlan plan_growing(const std::vector<int32_t> & prompt, const GenerateParams 
 } // namespace
 
 StepPlan plan_steps(const ModelInfo & info, const std::vector<int32_t> & prompt, const GenerateParams & asked) {
-    GenerateParams params   = asked;
+    GenerateParams params   = apply_preset(asked, info).params;
     DecodeSettings settings = resolve_settings(info, params);
     settings.observed       = true;
     const bool adaptive     = settings.is_adaptive();
@@ -113,7 +114,7 @@ int32_t spare_length(const ModelFile & file, const GenerateParams & params) {
     ModelInfo info;
     info.arch   = arch->model.name;
     info.traits = read_traits(file.gguf(), info.arch, arch->model.traits);
-    return resolve_settings(info, params).block_length * (params.speculate ? 2 : 1);
+    return resolve_settings(info, apply_preset(params, info).params).block_length * (params.speculate ? 2 : 1);
 }
 
 } // namespace buoy

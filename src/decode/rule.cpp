@@ -41,6 +41,22 @@ private:
     const int32_t radius_;
 };
 
+// Ours: what the model is sure of hardly changes the rest, so the step also writes what a step without it would.
+class PlusOne : public Rule {
+public:
+    explicit PlusOne(const RuleParams & in) : threshold_(*in.settings.threshold) {}
+
+    std::vector<Candidate> select(const RuleInput & in) override {
+        std::vector<Candidate> all = writable(in);
+        const auto             n_sure =
+            std::count_if(all.begin(), all.end(), [this](const Candidate & c) { return c.prob >= threshold_; });
+        return most_confident(std::move(all), static_cast<size_t>(n_sure) + 1);
+    }
+
+private:
+    const float threshold_;
+};
+
 } // namespace
 
 const Candidate & most_confident(std::span<const Candidate> candidates) {
@@ -62,10 +78,12 @@ std::vector<Candidate> writable(const RuleInput & in) {
 
 std::unique_ptr<Rule> make_localleap(const RuleParams & in) { return std::make_unique<LocalLeap>(in); }
 
+std::unique_ptr<Rule> make_plus_one(const RuleParams & in) { return std::make_unique<PlusOne>(in); }
+
 std::unique_ptr<Rule> make_rule(const ModelInfo & info, const DecodeSettings & settings,
                                 const GenerateParams & params) {
     const AlgorithmRow & row       = algorithm_row(settings.algorithm);
-    const bool           certainty = settings.is_adaptive() && settings.cache != DiffusionCache::elastic &&
+    const bool           certainty = (settings.cache == DiffusionCache::d2 || settings.cache == DiffusionCache::dllm) &&
                            settings.algorithm == Algorithm::confidence && !params.factor;
     const auto make = row.rule != nullptr ? row.rule : certainty ? make_certainty : nullptr;
     return make == nullptr || params.scorer ? nullptr : make({info, settings, params});

@@ -48,6 +48,7 @@ std::unique_ptr<Rule> make_rule(const ModelInfo & info, const DecodeSettings & s
 
 // One for each algorithm that has a rule.
 std::unique_ptr<Rule> make_localleap(const RuleParams & in);
+std::unique_ptr<Rule> make_plus_one(const RuleParams & in);
 std::unique_ptr<Rule> make_klass(const RuleParams & in);
 std::unique_ptr<Rule> make_dawn(const RuleParams & in);
 std::unique_ptr<Rule> make_wino(const RuleParams & in);

@@ -1,6 +1,7 @@
 #include "decode/settings.h"
 
 #include "buoy/message.h"
+#include "buoy/preset.h"
 #include "decode/method-settings.h"
 
 #include <algorithm>
@@ -70,13 +71,14 @@ void check_contradictions(const GenerateParams & params, const AlgorithmRow * ro
         fail("steps and steps per block set the same thing; set only one of them");
     }
     if (params.cfg_scale > 0.0f && params.cache.value_or(DiffusionCache::none) > DiffusionCache::dual) {
-        fail("an adaptive cache (d2, elastic, dllm) follows one sequence, so it can't be combined with guidance");
+        fail("an adaptive cache (d2, elastic, dllm, anchor) follows one sequence, so it can't be combined with "
+             "guidance");
     }
     if (params.cache_refresh > 0 && params.cache.value_or(DiffusionCache::none) > DiffusionCache::dual) {
-        fail("an adaptive cache (d2, elastic, dllm) decides itself what is refreshed, and when");
+        fail("an adaptive cache (d2, elastic, dllm, anchor) decides itself what is refreshed, and when");
     }
     if (params.eps && params.cache.value_or(DiffusionCache::none) > DiffusionCache::dual) {
-        fail("timesteps (eps) are not defined with an adaptive cache (d2, elastic, dllm)");
+        fail("timesteps (eps) are not defined with an adaptive cache (d2, elastic, dllm, anchor)");
     }
     if (params.eps && blocks && !cached) {
         fail("timesteps (eps) run over the whole answer, so they can't be combined with blocks, unless a cache is "
@@ -112,8 +114,10 @@ void check_contradictions(const GenerateParams & params, const AlgorithmRow * ro
     if (row->sees_all && cached) {
         fail("algorithm ", name, " looks at every position in every pass, so it can't be combined with a cache");
     }
-    if (row->counts_steps && params.cache.value_or(DiffusionCache::none) == DiffusionCache::d2) {
-        fail("algorithm ", name, " compares each pass with the one before, and cache d2 leaves positions out");
+    const DiffusionCache cache = params.cache.value_or(DiffusionCache::none);
+    if (row->counts_steps && (cache == DiffusionCache::d2 || cache == DiffusionCache::anchor)) {
+        fail("algorithm ", name,
+             " compares each pass with the one before, and caches d2 and anchor leave positions out");
     }
     if (row->info.needs_table && params.pc_table.n_total <= 0) {
         fail("algorithm ", name, " needs a table of token frequencies");
@@ -130,12 +134,13 @@ void check_attention(const ModelInfo & info, const GenerateParams & params, cons
         return;
     }
     if (params.eps || row.blocks == BlockUse::never || row.score_block != nullptr || row.rule != nullptr) {
-        fail("timesteps (eps), origin, pc-linear, localleap, klass, dawn and wino are not defined for block-causal "
+        fail("timesteps (eps), origin, pc-linear, localleap, plus-one, klass, dawn and wino are not defined for "
+             "block-causal "
              "models such as ",
              what);
     }
     if (params.cache.value_or(DiffusionCache::none) > DiffusionCache::dual) {
-        fail("an adaptive cache (d2, elastic, dllm) is for full attention; the stored blocks of ", what,
+        fail("an adaptive cache (d2, elastic, dllm, anchor) is for full attention; the stored blocks of ", what,
              " are exact already");
     }
     if (params.cache_refresh > 0) {
@@ -374,7 +379,8 @@ DecodeSettings resolve_settings(const ModelInfo & info, const GenerateParams & p
                                                           : " never sees what follows a block anyway");
     }
     if (params.append_blocks && (settings.is_adaptive() || params.auto_length)) {
-        fail("blocks that are appended one by one can't be combined with an adaptive cache (d2, elastic, dllm) or an "
+        fail("blocks that are appended one by one can't be combined with an adaptive cache (d2, elastic, dllm, anchor) "
+             "or an "
              "automatic length");
     }
     if (settings.schedule == ScheduleKind::window) {
@@ -401,7 +407,9 @@ void check_params(const GenerateParams & params) {
     check_contradictions(params, params.algorithm ? &algorithm_row(*params.algorithm) : nullptr);
 }
 
-void check_params(const GenerateParams & params, const ModelInfo & info) {
+void check_params(const GenerateParams & asked, const ModelInfo & info) {
+    const AppliedPreset    applied = apply_preset(asked, info);
+    const GenerateParams & params  = applied.params;
     check_params(params);
     for (const auto & [id, bias] : params.logit_bias) {
         if (id < 0 || id >= info.n_vocab) {

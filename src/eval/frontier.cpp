@@ -3,12 +3,15 @@
 #include "analysis/statistics.h"
 #include "buoy/message.h"
 #include "buoy/parse.h"
+#include "buoy/preset.h"
 #include "decode/generation-json.h"
 #include "eval/dataset.h"
 #include "eval/hash.h"
 #include "eval/prompt.h"
 #include "eval/score.h"
+#include "eval/story.h"
 #include "eval/template.h"
+#include "io/gzip.h"
 #include "io/json-file.h"
 #include "io/pending-file.h"
 
@@ -35,7 +38,8 @@ struct Measured {
     double tokens_per_second() const { return seconds > 0.0 ? static_cast<double>(n_tokens) / seconds : 0.0; }
 };
 
-GenerateParams params_of(const FrontierParams & run, const FrontierMethod & method, const ModelInfo & info,
+// A preset's name gives way to what it means.
+GenerateParams params_of(const FrontierParams & run, FrontierMethod & method, const ModelInfo & info,
                          const Vocab & vocab) {
     GenerateParams params = run.generate;
     for (const std::string & setting : split(method.settings, " ")) {
@@ -43,13 +47,19 @@ GenerateParams params_of(const FrontierParams & run, const FrontierMethod & meth
             apply_setting(params, setting);
         }
     }
-    const bool whole = info.traits.attention == AttentionKind::full && !info.traits.shift;
-    if (whole && params.block_length == 0 && params.cache != DiffusionCache::elastic) {
-        params.block_length = params.n_predict; // as qa does
-    }
     params.end_ids = vocab.end_ids();
     check_params(params, info);
-    return params;
+    AppliedPreset applied = apply_preset(params, info);
+    if (!applied.note.empty()) {
+        fail(applied.note);
+    }
+    if (params.preset) {
+        method.settings.clear();
+        for (const std::string & setting : applied.settings) {
+            method.settings += (method.settings.empty() ? "" : " ") + setting;
+        }
+    }
+    return std::move(applied.params);
 }
 
 Json to_json(const Measured & m, const std::string & key) {
@@ -101,15 +111,53 @@ void save_measured(const std::string & path, const std::vector<Measured> & all, 
     file.commit();
 }
 
+// What is asked, and what is right: questions with passages, or requests for stories.
+class Tasks {
+public:
+    explicit Tasks(const std::string & path) {
+        const std::string text = load_unpacked(path);
+        if (!has_stories(text)) {
+            questions_ = parse_dataset(path, text);
+            return;
+        }
+        stories_        = parse_stories(path, text);
+        questions_.hash = stories_->hash;
+        for (const std::string & request : stories_->requests) {
+            QaItem & item = questions_.items.emplace_back();
+            item.id       = std::to_string(questions_.items.size());
+            item.question = request;
+        }
+    }
+
+    const std::string & hash() const { return questions_.hash; }
+    size_t              size() const { return questions_.items.size(); }
+    const QaItem &      operator[](size_t i) const { return questions_.items[i]; }
+    bool                are_stories() const { return stories_.has_value(); }
+
+    double score(const QaItem & item, const std::string & text) const {
+        return stories_ ? (stories_->is_right(item.question, text) ? 1.0 : 0.0) : score_answer(text, item.answers).acc;
+    }
+
+private:
+    QaDataset               questions_;
+    std::optional<StorySet> stories_;
+};
+
+// A request for a story is a prompt as it is.
+PromptTemplate form_of(const FrontierParams & run, const Tasks & tasks) {
+    return !run.form.empty()     ? PromptTemplate::load(run.form)
+           : tasks.are_stories() ? PromptTemplate("stories", "{{question}}")
+                                 : PromptTemplate::standard();
+}
+
 class Asker {
 public:
     explicit Asker(const FrontierParams & run)
-        : run_(run), file_(run.model), vocab_(file_.vocab()), dataset_(load_dataset(run.data)),
-          form_(run.form.empty() ? PromptTemplate::standard() : PromptTemplate::load(run.form)) {
+        : run_(run), file_(run.model), vocab_(file_.vocab()), tasks_(run.data), form_(form_of(run, tasks_)) {
         ContextParams params = run.context;
         params.n_sequences   = sequence_count(run.generate);
         context_             = load_context(file_, run.model_params, params);
-        n_items_             = dataset_.items.size();
+        n_items_             = tasks_.size();
         n_items_             = run.n_items > 0 ? std::min(run.n_items, n_items_) : n_items_;
         if (n_items_ == 0) {
             fail(printable(run.data), ": no questions there");
@@ -121,7 +169,7 @@ public:
 
     std::string key() const {
         const Json settings = {
-            {"model", hash_file(run_.model)},       {"data", dataset_.hash},    {"items", n_items_},
+            {"model", hash_file(run_.model)},       {"data", tasks_.hash()},    {"items", n_items_},
             {"passages", run_.n_passages},          {"template", form_.text()}, {"engine", asked_json(run_.context)},
             {"generate", asked_json(run_.generate)}};
         return hash_text(settings.dump());
@@ -130,11 +178,14 @@ public:
     // False: stopped.
     bool ask(Measured & m, const GenerateParams & params) {
         const PromptRules rules = {false, params.n_predict, context_->n_ctx()};
+        if (run_.begins) {
+            run_.begins(m.method);
+        }
         for (size_t i = m.right.size(); i < n_items_; i++) {
             if (run_.stopped && run_.stopped()) {
                 return false;
             }
-            const QaItem &         item     = dataset_.items[i];
+            const QaItem &         item     = tasks_[i];
             std::vector<QaPassage> passages = item.passages;
             passages.resize(std::min(passages.size(), run_.n_passages));
             const QaPrompt prompt = make_qa_prompt(vocab_, form_, rules, item.question, passages);
@@ -146,13 +197,13 @@ public:
             own.seed                = hash_number(concat(params.seed, "/", item.id));
             const int64_t    n_rows = context_->stats().n_layer_rows;
             const Generation out    = generate(*context_, prompt.tokens, own);
-            m.right.push_back(score_answer(vocab_.decode(out.tokens), item.answers).acc);
+            m.right.push_back(tasks_.score(item, vocab_.decode(out.tokens)));
             m.n_forward += out.n_forward;
             m.n_rows += context_->stats().n_layer_rows - n_rows;
             m.n_tokens += static_cast<int64_t>(out.tokens.size());
             m.seconds += (out.prompt_ms + out.decode_ms) / 1000.0;
             if (run_.progress) {
-                run_.progress(m.method.name, i + 1, n_items_);
+                run_.progress(i + 1, n_items_);
             }
         }
         return true;
@@ -162,7 +213,7 @@ private:
     const FrontierParams &   run_;
     ModelFile                file_;
     Vocab                    vocab_;
-    QaDataset                dataset_;
+    Tasks                    tasks_;
     PromptTemplate           form_;
     std::unique_ptr<Context> context_;
     size_t                   n_items_ = 0;
@@ -186,16 +237,33 @@ Difference difference(const Measured & m, const Measured & exact) {
 
 double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
-void describe(const std::vector<Measured> & all, FrontierReport & report) {
-    report.table.columns   = {{"method"},        {"settings"},    {"accuracy %", 1}, {"low", 1},    {"high", 1},
-                              {"less exact", 1}, {"low", 1},      {"high", 1},       {"passes", 1}, {"rows", 0},
-                              {"fewer rows", 1}, {"tokens/s", 1}, {"faster", 1}};
-    report.table.n_keys    = 2;
-    Json              rows = Json::array();
+figure::LineChart accuracy_chart(const char * x) {
     figure::LineChart chart;
-    chart.x.label   = "tokens per second";
+    chart.x.label   = x;
     chart.y.label   = "accuracy";
     chart.y.percent = true;
+    return chart;
+}
+
+void add_point(figure::LineChart & chart, const std::string & method, double x, double y) {
+    auto series = std::find_if(chart.series.begin(), chart.series.end(),
+                               [&](const figure::Series & s) { return s.name == method; });
+    if (series == chart.series.end()) {
+        chart.series.push_back({.name = method, .x = {}, .y = {}, .low = {}, .high = {}});
+        series = chart.series.end() - 1;
+    }
+    series->x.push_back(x);
+    series->y.push_back(y);
+}
+
+void describe(const std::vector<Measured> & all, FrontierReport & report) {
+    report.table.columns       = {{"method"},        {"settings"},    {"accuracy %", 1}, {"low", 1},    {"high", 1},
+                                  {"less exact", 1}, {"low", 1},      {"high", 1},       {"passes", 1}, {"rows", 0},
+                                  {"fewer rows", 1}, {"tokens/s", 1}, {"faster", 1}};
+    report.table.n_keys        = 2;
+    Json              rows     = Json::array();
+    figure::LineChart by_speed = accuracy_chart("tokens per second"),
+                      by_rows  = accuracy_chart("times fewer rows than exact");
     for (const Measured & m : all) {
         const Measured & exact = all[0];
         const auto       n     = static_cast<double>(m.right.size());
@@ -219,21 +287,17 @@ void describe(const std::vector<Measured> & all, FrontierReport & report) {
                         {"fewer_rows", fewer},
                         {"tokens_per_s", speed},
                         {"faster", times}});
-        auto series = std::find_if(chart.series.begin(), chart.series.end(),
-                                   [&](const figure::Series & s) { return s.name == m.method.name; });
-        if (series == chart.series.end()) {
-            chart.series.push_back({.name = m.method.name, .x = {}, .y = {}, .low = {}, .high = {}});
-            series = chart.series.end() - 1;
-        }
-        series->x.push_back(speed);
-        series->y.push_back(acc);
+        add_point(by_speed, m.method.name, speed, acc);
+        add_point(by_rows, m.method.name, fewer, acc);
     }
     report.json          = json_line(Json{{"methods", rows}});
     report.figure.name   = "frontier";
-    report.figure.figure = {.title    = "What ways of decoding cost, and what they lose",
-                            .subtitle = "A line joins the settings of a method.",
-                            .caption  = "Measured in one run on one machine.",
-                            .charts   = {chart}};
+    report.figure.figure = {.title        = "What ways of decoding cost, and what they lose",
+                            .subtitle     = "A line joins the settings of a method.",
+                            .caption      = "Measured in one run on one machine.",
+                            .charts       = {by_speed, by_rows},
+                            .columns      = 2,
+                            .shared_scale = true};
 }
 
 } // namespace
@@ -241,6 +305,8 @@ void describe(const std::vector<Measured> & all, FrontierReport & report) {
 std::vector<FrontierMethod> frontier_methods() {
     return {
         {"exact", ""},
+        {"balanced", "preset=balanced"},
+        {"fast", "preset=fast"},
         {"threshold", "threshold=0.95"},
         {"threshold", "threshold=0.9"},
         {"threshold", "threshold=0.8"},
@@ -253,6 +319,9 @@ std::vector<FrontierMethod> frontier_methods() {
         {"dawn", "algorithm=dawn tau_low=0.5 tau_induce=0.5"},
         {"wino", "algorithm=wino"},
         {"wino", "algorithm=wino threshold=0.5 threshold_back=0.7"},
+        {"plus-one", "algorithm=plus-one threshold=0.95"},
+        {"plus-one", "algorithm=plus-one"},
+        {"prefix", "cache=prefix threshold=0.9"},
         {"dual", "cache=dual threshold=0.9"},
         {"d2", "cache=d2 threshold=0.9 sigma=none"},
         {"d2", "cache=d2 threshold=0.9 sigma=none current_k=16 rollout_p=0.05"},
@@ -260,6 +329,8 @@ std::vector<FrontierMethod> frontier_methods() {
         {"elastic", "cache=elastic threshold=0.8 gamma=0.8"},
         {"dllm", "cache=dllm threshold=0.9 sigma=none"},
         {"dllm", "cache=dllm threshold=0.9 sigma=none kr=4 rho=0.1"},
+        {"anchor", "cache=anchor threshold=0.9"},
+        {"anchor", "cache=anchor threshold=0.9 tau_stale=0.08"},
     };
 }
 
@@ -273,7 +344,7 @@ FrontierReport measure_frontier(const FrontierParams & params) {
     std::vector<Measured>           all;
     FrontierReport                  report;
     report.complete = true;
-    for (const FrontierMethod & method : params.methods) {
+    for (FrontierMethod method : params.methods) {
         GenerateParams own;
         try {
             own = params_of(params, method, asker.info(), asker.vocab());

@@ -4,6 +4,7 @@
 #include "buoy/edit.h"
 #include "buoy/message.h"
 #include "buoy/names.h"
+#include "buoy/preset.h"
 #include "buoy/utf8.h"
 #include "buoy/version.h"
 #include "decode/generation-json.h"
@@ -101,10 +102,11 @@ public:
         if (context.flash == FlashAttention::automatic && (is_edited(run) || run.probe)) {
             context.flash = FlashAttention::off; // else a layer that is looked at differs in rounding
         }
-        ModelParams how     = run.model;
-        how.mode            = model.mode ? model.mode : how.mode;
-        params_.speculate   = model.mode ? model.speculate : params_.speculate;
-        context_            = load_context(file_, how, context);
+        ModelParams how   = run.model;
+        how.mode          = model.mode ? model.mode : how.mode;
+        params_.speculate = model.mode ? model.speculate : params_.speculate;
+        context_          = load_context(file_, how, context);
+        settle_preset();
         const Traits & kind = context_->info().traits;
         // as the paper's authors decode LLaDA: all positions at once
         const bool blocks = params_.cache != DiffusionCache::elastic && !params_.auto_length;
@@ -151,6 +153,24 @@ public:
     }
 
 private:
+    void settle_preset() {
+        if (!params_.preset) {
+            return;
+        }
+        AppliedPreset applied = apply_preset(params_, context_->info());
+        std::string   text    = applied.note;
+        if (applied.note.empty()) {
+            text = concat("preset ", name_of(preset_names, *params_.preset), ":");
+            for (const std::string & setting : applied.settings) {
+                text += " " + setting;
+            }
+        }
+        if (run_.model.log) {
+            run_.model.log(applied.note.empty() ? LogLevel::info : LogLevel::notice, printable(name_) + ": " + text);
+        }
+        params_ = std::move(applied.params);
+    }
+
     void generate_answer(const QaItem & item, const QaCondition & condition, const QaPrompt & prompt,
                          QaResult & result) {
         GenerateParams params = params_;

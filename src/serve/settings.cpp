@@ -69,8 +69,25 @@ std::vector<std::string> diffusion_names() {
             }
         }
     }
-    names.insert(names.end(), {"algorithm", "cache", "set", canvas_field, pinned_field});
+    names.insert(names.end(), {"preset", "algorithm", "cache", "set", canvas_field, pinned_field});
     return names;
+}
+
+template <typename T, size_t N>
+void read_choice(const Fields & fields, const char * field, const Name<T> (&names)[N], std::optional<T> & target) {
+    const auto name = fields.text(field);
+    if (!name) {
+        return;
+    }
+    std::string known;
+    for (const auto & [one, value] : names) {
+        known += (known.empty() ? "" : ", ") + std::string(one);
+        if (*name == one) {
+            target = value;
+            return;
+        }
+    }
+    fields.refuse(field, concat("must be one of ", known, ", not ", in_quotes(*name)));
 }
 
 void read_names(const Fields & fields, GenerateParams & params) {
@@ -81,20 +98,8 @@ void read_names(const Fields & fields, GenerateParams & params) {
             fields.refuse("algorithm", concat("is wrong: ", error.what()));
         }
     }
-    if (const auto name = fields.text("cache")) {
-        std::string known;
-        bool        found = false;
-        for (const auto & [one, value] : cache_names) {
-            known += (known.empty() ? "" : ", ") + std::string(one);
-            if (*name == one) {
-                params.cache = value;
-                found        = true;
-            }
-        }
-        if (!found) {
-            fields.refuse("cache", concat("must be one of ", known, ", not ", in_quotes(*name)));
-        }
-    }
+    read_choice(fields, "cache", cache_names, params.cache);
+    read_choice(fields, "preset", preset_names, params.preset);
 }
 
 // {"set": {"tau_edge": 0.1}}: constants of the method, by their authors' names.
