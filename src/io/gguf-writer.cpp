@@ -43,11 +43,6 @@ void GgufWriter::set(const std::string & key, const std::vector<float> & values)
     gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_FLOAT32, values.data(), values.size());
 }
 
-void GgufWriter::set(const std::string & key, const std::vector<bool> & values) {
-    const std::vector<int8_t> bytes(values.begin(), values.end());
-    gguf_set_arr_data(context_.get(), key.c_str(), GGUF_TYPE_BOOL, bytes.data(), bytes.size());
-}
-
 bool GgufWriter::has(const std::string & key) const { return gguf_find_key(context_.get(), key.c_str()) >= 0; }
 
 std::vector<std::string> GgufWriter::texts(const std::string & key) const {

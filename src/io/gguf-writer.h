@@ -25,7 +25,6 @@ public:
     void set(const std::string & key, const std::vector<int32_t> & values);
     void set(const std::string & key, const std::vector<bool> & values);
     void set(const std::string & key, const std::vector<float> & values);
-    void set(const std::string & key, const std::vector<bool> & values);
 
     bool                     has(const std::string & key) const;
     std::vector<std::string> texts(const std::string & key) const; // an array's; empty where there is none
