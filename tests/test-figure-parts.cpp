@@ -254,7 +254,7 @@ TEST_CASE("large images are embedded in SVG as they are") {
 
 TEST_CASE("Python's own modules read our files") {
     if (std::system("python3 -c 'import xml.etree.ElementTree, zlib' 2>/dev/null") != 0) {
-        skip("no python3");
+        test::skip("no python3");
         return;
     }
     const std::string dir = test::temp_dir();
