@@ -11,6 +11,8 @@
 #include "io/json-file.h"
 #include "io/npz-reader.h"
 #include "support/cli.h"
+#include "support/gguf-bytes.h"
+#include "support/hf-dir.h"
 #include "support/oracle.h"
 #include "support/paths.h"
 #include "support/random-context.h"
@@ -427,4 +429,70 @@ TEST_CASE("what a model that writes canvases does not do") {
           std::string::npos);
     CHECK(error([](GenerateParams & p) { p.draws.resize(1); }).find("recorded draws") != std::string::npos);
     CHECK(error([](GenerateParams & p) { p.n_predict = 250; }).find("whole canvases of 6") != std::string::npos);
+}
+
+TEST_CASE("a file of the kind: gates of experts may be separate, and what is wrong is named") {
+    const std::string path = random_gguf(tiny());
+    const GgufBytes   good = parse_gguf(read_file(path));
+    const auto        load = [](const GgufBytes & file) {
+        TestModel model;
+        model.path = write_file(temp_dir(), "changed.gguf", file.build());
+        return load_context(model, exact_params());
+    };
+    const auto logits = [](Context & context) {
+        Passes p = passes(random_tokens(9, 250), random_tokens(6, 250, 3));
+        context.forward(p.prompt);
+        return context.forward(p.canvas).logits;
+    };
+    GgufBytes separate = good;
+    for (int32_t il = 0; il < 4; il++) {
+        const std::string       block = "blk." + std::to_string(il) + ".";
+        const GgufBytes::Tensor both  = separate.tensor(block + "ffn_gate_up_exps.weight");
+        GgufBytes::Tensor       gate = both, up = both;
+        gate.dims[1] = up.dims[1] = both.dims[1] / 2;
+        gate.name                 = block + "ffn_gate_exps.weight";
+        up.name                   = block + "ffn_up_exps.weight";
+        gate.data.clear();
+        up.data.clear();
+        const size_t half = both.data.size() / static_cast<size_t>(both.dims[2]) / 2; // of an expert
+        for (size_t at = 0; at < both.data.size(); at += 2 * half) {
+            gate.data += both.data.substr(at, half);
+            up.data += both.data.substr(at + half, half);
+        }
+        separate.erase_tensor(both.name);
+        for (GgufBytes::Tensor * one : {&gate, &up}) {
+            one->offset.reset();
+            separate.tensors.push_back(*one);
+        }
+    }
+    CHECK(max_abs_diff(logits(*load(separate)), logits(*load(good))) <= 1e-6);
+
+    const auto error = [&](auto change) {
+        GgufBytes file = good;
+        change(file);
+        try {
+            load(file);
+        } catch (const Error & e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    const auto has = [&](auto change, const char * text) { return error(change).find(text) != std::string::npos; };
+    CHECK(has([](GgufBytes & f) { f.erase_pair("diffusion.canvas_length"); }, "'diffusion.canvas_length'"));
+    CHECK(has([](GgufBytes & f) { f.erase_pair("diffusion-gemma.attention.sliding_window_pattern"); },
+              "expected a bool for each of the 4 layers, found none"));
+    CHECK(has(
+        [](GgufBytes & f) {
+            f.erase_pair("diffusion-gemma.attention.head_count_kv");
+            f.array("diffusion-gemma.attention.head_count_kv", GGUF_TYPE_INT32, 2, le(int32_t{4}) + le(int32_t{1}));
+        },
+        "expected a number for each of the 4 layers, found 2"));
+    CHECK(has(
+        [](GgufBytes & f) {
+            f.erase_pair("diffusion-gemma.attention.head_count_kv");
+            f.u32("diffusion-gemma.attention.head_count_kv", 3);
+        },
+        "expected divisors of head_count 4, found 3"));
+    CHECK(has([](GgufBytes & f) { f.erase_tensor("self_cond_up.weight"); }, "'self_cond_up.weight': missing"));
+    CHECK(has([](GgufBytes & f) { f.erase_tensor("blk.1.attn_v.weight"); }, "'blk.1.attn_v.weight': missing"));
 }

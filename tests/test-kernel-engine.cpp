@@ -90,7 +90,7 @@ TEST_CASE("quantised products lose no more than ggml's") {
             const auto request = whole_request(random_tokens(n, 256));
             const auto wanted  = exact->forward(request).logits;
             const auto lost    = nmse(theirs->forward(request).logits, wanted);
-            CHECK(lost < 1e-3);
+            CHECK(lost < (arch == "diffusion-gemma" ? 1e-2 : 1e-3)); // norms behind each branch bring rounding out
             CHECK(nmse(ours->forward(request).logits, wanted) <= 1.5 * lost); // noise of the same size
             CHECK(nmse(any->forward(request).logits, wanted) <= 1.5 * lost);
         }
