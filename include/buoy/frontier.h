@@ -40,7 +40,7 @@ struct FrontierReport {
     bool                     complete = false; // else it was stopped; the same run goes on from there
     analysis::Table          table;            // to be read; also for CSV
     std::string              json;             // one line
-    QaFigure                 figure;           // accuracy over tokens per second
+    QaFigure                 figure;           // accuracy over rows, and over tokens per second if that is one run's
     std::vector<std::string> left_out;         // methods, each with the reason
 };
 
