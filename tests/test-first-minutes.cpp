@@ -11,7 +11,9 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include <fcntl.h>
 #include <unistd.h>
