@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the portable packages (preset dl) and tries them out in a bare root: build-dl/buoy-*.tar.gz and, where dpkg is there, .deb.
-# The same commit, compiler and libraries give the same bytes.
+# The files in them are as old as the commit.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

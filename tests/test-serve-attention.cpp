@@ -126,7 +126,6 @@ TEST_CASE("serve: recordings have a limit, and a disk that fails ends one reques
     const int status = crowded.post("/v1/chat/completions", {{"messages", question}, {"record", true}}).status;
     REQUIRE(setrlimit(RLIMIT_FSIZE, &kept) == 0);
     CHECK(status >= 400);
-    CHECK(std::filesystem::is_empty(full.runs_dir));
     CHECK(crowded.post("/v1/chat/completions", {{"messages", question}, {"record", true}}).status == 200);
 
     TestService none(tiny_chat_model("llada"), small_params());
