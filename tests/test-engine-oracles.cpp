@@ -55,9 +55,9 @@ TEST_CASE("F16 and Q8_0 files stay close to the reference") {
         const auto   tokens = oracle.ids("input_ids");
         CHECK(nmse(load(name, "f16", exact_params())->forward(oracle.request()).logits, oracle.floats("logits")) <=
               2e-5);
-        // rounding sends some tokens to other experts
+        // rounding sends some tokens to other experts; 0.07 was the most on two processors, with either kernels
         CHECK(nmse(load(name, "q8_0", exact_params())->forward(oracle.request()).logits, oracle.floats("logits")) <=
-              (oracle.has("router_logits") ? 0.25 : 1e-2));
+              (oracle.has("router_logits") ? 0.1 : 1e-2));
         CHECK(nmse(load(name, "f32", {})->forward(oracle.request()).logits, oracle.floats("logits")) <= 1e-5);
     }
 }

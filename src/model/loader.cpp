@@ -5,6 +5,7 @@
 #include "model/unpack.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace buoy {
 
@@ -58,6 +59,12 @@ bool is_product(WeightUse use) { return use == WeightUse::matmul || use == Weigh
 
 ProductWeights product_weights(const ggml_tensor & w, WeightUse use) {
     return {w.type, w.ne[0], use == WeightUse::experts};
+}
+
+// ggml's AMX products (v0.5.0) of more than 32 rows with weights of a single block of columns are wrong: their sums begin with whatever
+// the tiles held.
+bool is_wrong_for(ggml_backend_buffer_type_t buft, const ggml_tensor & w) {
+    return std::strcmp(ggml_backend_buft_name(buft), "AMX") == 0 && w.ne[0] == ggml_blck_size(w.type);
 }
 
 } // namespace
@@ -125,6 +132,9 @@ ggml_backend_buffer_type_t WeightLoader::choose_buffer(const std::string & name,
     const bool repack     = use_repack_ && is_product(use) && !products_.keeps_stored(product_weights(*like, use));
     const auto candidates = placement_.buffer_types(name, il, repack);
     for (const auto & [device, buft] : candidates) {
+        if (is_wrong_for(buft, *like)) {
+            continue;
+        }
         ggml_context_ptr ctx{ggml_init({ggml_tensor_overhead() * 8, nullptr, true})};
         ggml_tensor *    w  = ggml_dup_tensor(ctx.get(), like);
         ggml_tensor *    op = sample_op(ctx.get(), w, use);
