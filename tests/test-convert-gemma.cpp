@@ -26,14 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json   = nlohmann::json;
 
-bool no_shared() {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return true;
-    }
-    return false;
-}
-
 // The oracle's JSON files; a test may change them, or remove one by making it null.
 struct Files {
     Json config;
@@ -135,9 +127,6 @@ Converted changed(const std::function<void(Json & text, Json & whole)> & change)
 } // namespace
 
 TEST_CASE("convert DiffusionGemma: the same file as the ports' converter writes") {
-    if (no_shared()) {
-        return;
-    }
     const Converted out = convert(oracle_dir("diffusion-gemma"));
     REQUIRE(out.error == "no error");
     CHECK(out.warnings.empty());
@@ -167,9 +156,6 @@ TEST_CASE("convert DiffusionGemma: the same file as the ports' converter writes"
 }
 
 TEST_CASE("convert DiffusionGemma: every dialect of the config makes the same file") {
-    if (no_shared()) {
-        return;
-    }
     const GgufBytes expected = convert(directory(as_it_is)).file;
     const auto      check    = [&](const Converted & out) {
         CHECK(out.error == "no error");
@@ -210,9 +196,6 @@ TEST_CASE("convert DiffusionGemma: every dialect of the config makes the same fi
 }
 
 TEST_CASE("convert DiffusionGemma: what the generation config recommends, if there is one") {
-    if (no_shared()) {
-        return;
-    }
     const std::set<std::string> all      = {"diffusion.eb_max_steps",
                                             "diffusion.eb_t_min",
                                             "diffusion.eb_t_max",
@@ -251,9 +234,6 @@ TEST_CASE("convert DiffusionGemma: what the generation config recommends, if the
 }
 
 TEST_CASE("convert DiffusionGemma: end tokens beyond the first") {
-    if (no_shared()) {
-        return;
-    }
     const Converted out  = convert(directory([](Files & files) {
         files.config["eos_token_id"] = {1, 11, 8};
         files.generation             = nullptr;
@@ -265,9 +245,6 @@ TEST_CASE("convert DiffusionGemma: end tokens beyond the first") {
 }
 
 TEST_CASE("convert DiffusionGemma: a config that is wrong, or of a model that GGUF can't hold, is told") {
-    if (no_shared()) {
-        return;
-    }
     const auto says = [](const std::function<void(Json &)> & change, const std::string & part) {
         const std::string text = changed([&](Json & config, Json &) { change(config); }).error;
         CAPTURE(text);
@@ -306,9 +283,6 @@ TEST_CASE("convert DiffusionGemma: a config that is wrong, or of a model that GG
 }
 
 TEST_CASE("convert DiffusionGemma: RoPE's factors follow the share of a head that is rotated") {
-    if (no_shared()) {
-        return;
-    }
     const auto factors = [](double share) {
         const Converted out = changed(
             [&](Json & text, Json &) { text["rope_parameters"]["full_attention"]["partial_rotary_factor"] = share; });
@@ -322,9 +296,6 @@ TEST_CASE("convert DiffusionGemma: RoPE's factors follow the share of a head tha
 }
 
 TEST_CASE("convert DiffusionGemma: quantised, what must be exact stays exact") {
-    if (no_shared()) {
-        return;
-    }
     for (const OutType outtype : {OutType::f16, OutType::q8_0, OutType::q4_k_m}) {
         const Converted out = convert(oracle_dir("diffusion-gemma"), outtype);
         REQUIRE(out.error == "no error");
@@ -346,9 +317,6 @@ TEST_CASE("convert DiffusionGemma: quantised, what must be exact stays exact") {
 }
 
 TEST_CASE("convert DiffusionGemma: values of their own in a global layer have no place in GGUF") {
-    if (no_shared()) {
-        return;
-    }
     const std::string dir    = directory(as_it_is);
     const std::string source = read_file(dir + "/model.safetensors");
     uint64_t          n      = 0;

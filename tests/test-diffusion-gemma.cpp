@@ -1,4 +1,4 @@
-// DiffusionGemma: passes and generation cases of shared/oracles2 from the file that llama.cpp's ports write, and what must hold for any
+// DiffusionGemma: passes and generation cases of the oracles, from the file that llama.cpp's ports write, and what must hold for any
 // model of the kind.
 
 #include "buoy/error.h"
@@ -30,14 +30,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-bool no_shared() {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no shared/ directory beside the repository");
-        return true;
-    }
-    return false;
-}
-
 std::string port_path() { return Oracle("diffusion-gemma").dir + "/port-f32.gguf"; }
 
 std::unique_ptr<Context> load_port(int32_t n_sequences = 1) {
@@ -63,25 +55,6 @@ Passes passes(const std::vector<int32_t> & prompt, const std::vector<int32_t> & 
     out.canvas.attention = AttentionKind::full;
     out.prompt.sequence = out.canvas.sequence = sequence;
     return out;
-}
-
-// Patterns and residual streams of all layers, one after the other.
-std::map<Tap, std::vector<float>> watch(Context & context, ForwardRequest request) {
-    std::map<Tap, std::vector<float>> seen;
-    for (int32_t il = 0; il < context.info().n_layer; il++) {
-        observer(request).taps.push_back({Tap::pattern, il});
-        observer(request).taps.push_back({Tap::resid_post, il});
-    }
-    observer(request).sink = [&](const TapEvent & event) {
-        const size_t n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
-        seen[event.point.tap].insert(seen[event.point.tap].end(), event.data, event.data + n);
-    };
-    context.forward(request);
-    return seen;
-}
-
-std::vector<float> behind_blocks(const std::vector<float> & hidden, size_t n_layer) {
-    return {hidden.begin() + static_cast<ptrdiff_t>(hidden.size() / (n_layer + 1)), hidden.end()};
 }
 
 // One layer's activation, [heads, rows, dims].
@@ -122,20 +95,17 @@ GenerateParams short_params() {
 } // namespace
 
 TEST_CASE("DiffusionGemma: a prompt that is read, a canvas, and one that is conditioned") {
-    if (no_shared()) {
-        return;
-    }
     const Oracle oracle("diffusion-gemma");
     const auto   context = load_port();
     const auto   L       = static_cast<size_t>(context->info().n_layer);
     Passes       p       = passes(oracle.ids("prompt_ids"), oracle.ids("canvas_ids"));
 
-    auto seen = watch(*context, p.prompt);
+    auto seen = watch_layers(*context, p.prompt);
     CHECK(max_abs_diff(seen[Tap::pattern], oracle.floats("enc_attn")) <= 1e-5);
     CHECK(nmse(seen[Tap::resid_post], behind_blocks(oracle.floats("enc_hidden"), L)) <= 1e-9);
 
     CHECK(max_abs_diff(context->forward(p.canvas).logits, oracle.floats("logits")) <= 3e-4);
-    seen = watch(*context, p.canvas);
+    seen = watch_layers(*context, p.canvas);
     CHECK(max_abs_diff(seen[Tap::pattern], oracle.floats("attn")) <= 1e-5);
     CHECK(nmse(seen[Tap::resid_post], behind_blocks(oracle.floats("hidden"), L)) <= 1e-9);
 
@@ -148,7 +118,7 @@ TEST_CASE("DiffusionGemma: a prompt that is read, a canvas, and one that is cond
 
     p.canvas.condition.emplace().logits = oracle.floats("sc_logits_in");
     CHECK(max_abs_diff(context->forward(p.canvas).logits, oracle.floats("sc_logits")) <= 3e-4);
-    seen = watch(*context, p.canvas);
+    seen = watch_layers(*context, p.canvas);
     CHECK(max_abs_diff(seen[Tap::pattern], oracle.floats("sc_attn")) <= 1e-5);
     CHECK(nmse(seen[Tap::resid_post], behind_blocks(oracle.floats("sc_hidden"), L)) <= 1e-9);
 
@@ -162,9 +132,6 @@ TEST_CASE("DiffusionGemma: a prompt that is read, a canvas, and one that is cond
 }
 
 TEST_CASE("DiffusionGemma replays every case, step for step, through the program") {
-    if (no_shared()) {
-        return;
-    }
     const Oracle      oracle("diffusion-gemma");
     const std::string file = oracle.dir + "/expected.json";
     for (const Json & c : oracle.expected["cases"]) {
@@ -191,9 +158,6 @@ TEST_CASE("DiffusionGemma replays every case, step for step, through the program
 }
 
 TEST_CASE("--canvas writes the logits of a canvas, and records it") {
-    if (no_shared()) {
-        return;
-    }
     const Oracle      oracle("diffusion-gemma");
     const std::string dir = temp_dir();
     const auto        ids = [&](const char * name) {

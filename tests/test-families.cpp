@@ -10,6 +10,7 @@
 #include "support/oracle.h"
 #include "support/paths.h"
 #include "support/random-context.h"
+#include "support/tap-log.h"
 
 #include <doctest/doctest.h>
 
@@ -53,28 +54,6 @@ std::unique_ptr<Context> load(const std::string & name, std::optional<ModelMode>
     model.mode           = mode;
     params.n_ctx         = 64;
     return load_context(model, params);
-}
-
-// What a pass shows, one layer after the other.
-std::map<Tap, std::vector<float>> watch(Context & context, ForwardRequest request, int32_t qk_layer) {
-    std::map<Tap, std::vector<float>> seen;
-    for (int32_t il = 0; il < context.info().n_layer; il++) {
-        observer(request).taps.push_back({Tap::pattern, il});
-        observer(request).taps.push_back({Tap::resid_post, il});
-    }
-    observer(request).taps.push_back({Tap::rot_q, qk_layer});
-    observer(request).taps.push_back({Tap::rot_k, qk_layer});
-    observer(request).sink = [&](const TapEvent & event) {
-        const size_t n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
-        seen[event.point.tap].insert(seen[event.point.tap].end(), event.data, event.data + n);
-    };
-    context.forward(request);
-    return seen;
-}
-
-// Of a residual stream that begins with the embeddings, what the blocks left.
-std::vector<float> behind_blocks(const std::vector<float> & hidden, size_t n_layer) {
-    return {hidden.begin() + static_cast<ptrdiff_t>(hidden.size() / (n_layer + 1)), hidden.end()};
 }
 
 // A pass as the reference logs it.
@@ -176,14 +155,15 @@ TEST_CASE("Nemotron-Labs-Diffusion: causal, behind a causal prompt, and both way
     block.attention         = AttentionKind::full;
 
     CHECK(nmse(context->forward(prompt).logits, oracle.floats("causal_logits")) <= 1e-8);
-    auto seen = watch(*context, prompt, qk_layer);
+    const std::vector<TapPoint> qk   = {{Tap::rot_q, qk_layer}, {Tap::rot_k, qk_layer}};
+    auto                        seen = watch_layers(*context, prompt, qk);
     CHECK(max_abs_diff(seen[Tap::pattern], oracle.floats("causal_attn")) <= 1e-5);
     CHECK(nmse(seen[Tap::resid_post], behind_blocks(oracle.floats("causal_hidden"), L)) <= 1e-9);
     CHECK(nmse(seen[Tap::rot_q], oracle.floats("causal_q_rope")) <= 1e-9);
     CHECK(nmse(seen[Tap::rot_k], oracle.floats("causal_k_rope")) <= 1e-9);
 
     CHECK(nmse(context->forward(block).logits, oracle.floats("logits")) <= 1e-8);
-    seen = watch(*context, block, qk_layer);
+    seen = watch_layers(*context, block, qk);
     CHECK(max_abs_diff(seen[Tap::pattern], oracle.floats("attn")) <= 1e-5);
     CHECK(nmse(seen[Tap::resid_post], behind_blocks(oracle.floats("hidden"), L)) <= 1e-9);
     CHECK(nmse(seen[Tap::rot_q], oracle.floats("q_rope")) <= 1e-9);
@@ -191,7 +171,7 @@ TEST_CASE("Nemotron-Labs-Diffusion: causal, behind a causal prompt, and both way
     const ForwardRequest whole = whole_request(ids);
     CHECK(nmse(context->forward(whole).logits, oracle.floats("bidir_logits")) <= 1e-8);
     // float64 is 0.7e-5 away from the reference here, ggml rounds angles otherwise than it does
-    CHECK(max_abs_diff(watch(*context, whole, qk_layer)[Tap::pattern], oracle.floats("bidir_attn")) <= 1.5e-5);
+    CHECK(max_abs_diff(watch_layers(*context, whole)[Tap::pattern], oracle.floats("bidir_attn")) <= 1.5e-5);
 
     const auto autoregressive = load("nemotron-labs-diffusion", ModelMode::ar);
     CHECK(!autoregressive->info().traits.is_diffusion());

@@ -257,10 +257,6 @@ TEST_CASE("the oracle's tokens come from two servers, with every cache") {
 }
 
 TEST_CASE("the newer families write their authors' tokens from two servers") {
-    if (shared_dir().empty()) {
-        MESSAGE("skipped: no ../shared");
-        return;
-    }
     for (const char * name : {"illada", "stable-diffcoder", "nemotron-labs-diffusion"}) {
         const Oracle  oracle(name);
         ContextParams context = exact_alone();

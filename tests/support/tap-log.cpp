@@ -26,6 +26,27 @@ TapLog observe(Context & context, Batch batch, const std::vector<TapPoint> & tap
     return log;
 }
 
+std::map<Tap, std::vector<float>> watch_layers(Context & context, ForwardRequest request,
+                                               const std::vector<TapPoint> & also) {
+    std::map<Tap, std::vector<float>> seen;
+    std::vector<TapPoint> &           taps = observer(request).taps;
+    for (int32_t il = 0; il < context.info().n_layer; il++) {
+        taps.push_back({Tap::pattern, il});
+        taps.push_back({Tap::resid_post, il});
+    }
+    taps.insert(taps.end(), also.begin(), also.end());
+    observer(request).sink = [&](const TapEvent & event) {
+        const size_t n = static_cast<size_t>(event.shape[0] * event.shape[1] * event.shape[2]);
+        seen[event.point.tap].insert(seen[event.point.tap].end(), event.data, event.data + n);
+    };
+    context.forward(request);
+    return seen;
+}
+
+std::vector<float> behind_blocks(const std::vector<float> & hidden, size_t n_layer) {
+    return {hidden.begin() + static_cast<ptrdiff_t>(hidden.size() / (n_layer + 1)), hidden.end()};
+}
+
 Seen reduced(const Seen & pattern, TapReduce reduce, const TapSelection & selection,
              const std::vector<int32_t> & row_positions, const std::vector<int32_t> & key_positions) {
     const auto all_if_empty = [](std::vector<int32_t> chosen, int64_t n) {
