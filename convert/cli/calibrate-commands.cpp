@@ -70,7 +70,7 @@ void add_loss_command(Program & program) {
     command.run = [typed](const Command & itself) {
         return calibrate(*typed, itself, "measuring", [&] {
             const buoy::LossReport report = buoy::measure_loss(typed->params);
-            print_line("%.4f +- %.4f nats over %llu masked tokens", report.loss, report.error,
+            print_line("%.4f +- %.4f nats over %llu predicted tokens", report.loss, report.error,
                        static_cast<unsigned long long>(report.n_hidden));
         });
     };
