@@ -68,7 +68,7 @@ class Pane {
     this.inputs = {
       algorithm: element("select", {}, element("option", { value: "" }, "default"),
         ...this.props.algorithms.map((one) => element("option", { value: one.name, title: one.help }, one.name))),
-      steps: element("input", { type: "number", min: 1, placeholder: "one per token" }),
+      steps: element("input", { type: "number", min: 1, placeholder: "1/token" }),
       block_length: element("input", { type: "number", min: 1, placeholder: "default" }),
       threshold: element("input", { type: "number", min: 0, max: 1, step: 0.05, placeholder: "off" }),
       temperature: element("input", { type: "number", min: 0, step: 0.1, placeholder: "0" }),
