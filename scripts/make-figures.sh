@@ -2,12 +2,11 @@
 # Makes every picture of README.md and docs/ anew, from the bundled models, with the programs in build/bin:
 #   scripts/make-figures.sh [--only NAME] [--out DIR] [--list]
 # Into docs/images, or DIR, which also gets the numbers a figure was drawn from as NAME.json. The eval figures ask 500 questions in three
-# runs, which takes a quarter of an hour on two cores; report.png needs
-# Python and Chromium. The same build on the same machine makes the same bytes.
+# runs, the frontier asks for 200 stories fourteen times: each takes a quarter of an hour on two cores. report.png needs Python and Chromium. The same build on the same machine makes the same bytes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-names="visual temporal report eval-conditions eval-gold-by-layer eval-retrieval-heads eval-gold-position eval-noise"
+names="visual temporal report eval-conditions eval-gold-by-layer eval-retrieval-heads eval-gold-position eval-noise frontier-stories"
 only="" out=docs/images bin=build/bin
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -94,3 +93,20 @@ for figure in gold-position noise; do
         cp "$work/moved/$figure.svg" "$out/eval-$figure.svg"
     fi
 done
+
+# The tables of docs/frontier.md. What is resumed is shown without its speed, so the figure is the same on every machine.
+frontier() {
+    "$bin/llama-diffusion-eval" frontier -m buoy-mdm -d models/heldout-stories-200.json -n 64 -o "$work/frontier.jsonl" \
+        --method "balanced: threshold=0.9 cache=anchor tau_stale=0.005" \
+        --method "fast: algorithm=plus-one threshold=0.9 cache=anchor tau_stale=0.08" \
+        --method "threshold: threshold=0.9" --method "plus-one: algorithm=plus-one" --method "localleap: algorithm=localleap" \
+        --method "klass: algorithm=klass" --method "dawn: algorithm=dawn" --method "wino: algorithm=wino" \
+        --method "prefix: cache=prefix threshold=0.9" --method "dual: cache=dual threshold=0.9" \
+        --method "d2: cache=d2 threshold=0.9 sigma=none" --method "elastic: cache=elastic threshold=0.9" \
+        --method "dllm: cache=dllm threshold=0.9 sigma=none" "$@" > "$work/frontier.txt"
+}
+if wanted frontier-stories; then
+    frontier
+    frontier --figures "$work/frontier"
+    cp "$work/frontier/frontier.svg" "$out/frontier-stories.svg"
+fi

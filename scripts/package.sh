@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
-    SOURCE_DATE_EPOCH="$(git log -1 --format=%ct 2>/dev/null || stat -c %Y VERSION)"
+    SOURCE_DATE_EPOCH="$(git log -1 --format=%ct 2>/dev/null || perl -e 'print +(stat "VERSION")[9]')"
 fi
 export SOURCE_DATE_EPOCH
 umask 022

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -74,9 +75,14 @@ int run(ServerParams & params, const Command & command) {
     tell_address(console, server, params);
     std::vector<std::shared_ptr<const buoy::Model>> models;
     for (const std::string & path : params.models) {
-        models.push_back(load_with_bar(params.model, [&](const buoy::ModelParams & with) {
-            return buoy::load_model(path, with, params.context);
-        }));
+        // On a thread that ends: OpenMP keeps the threads of each one that ever asked for some, and once they are more than the
+        // processors, every pass waits for them asleep.
+        const auto load = [&] {
+            return load_with_bar(params.model, [&](const buoy::ModelParams & with) {
+                return buoy::load_model(path, with, params.context);
+            });
+        };
+        models.push_back(std::async(std::launch::async, load).get());
         if (models.back() == nullptr) {
             return exit_interrupted;
         }

@@ -81,7 +81,7 @@ for library in lib/buoy/lib/lib*.so.*; do
 done
 
 # once more, from a staging directory of its own
-SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(stat -c %Y share/doc/buoy/copyright)}" \
+SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(perl -e 'print +(stat "share/doc/buoy/copyright")[9]')}" \
     cpack --config "$build/CPackConfig.cmake" -B "$work/again" >"$work/log" 2>&1 || { cat "$work/log"; fail "cpack"; }
 for package in "$build"/buoy-*.tar.gz "$build"/buoy_*.deb; do
     [ -e "$package" ] || continue

@@ -10,10 +10,10 @@ import urllib.request
 
 
 class Server:
-    def __init__(self, bin_dir, *args, model="buoy-mdm"):
+    def __init__(self, bin_dir, *args, model="buoy-mdm", measured=False):
         self.folder = tempfile.mkdtemp(prefix="buoy-server-")
         self.log = os.path.join(self.folder, "log")
-        env = dict(os.environ, OMP_WAIT_POLICY="passive")
+        env = os.environ if measured else dict(os.environ, OMP_WAIT_POLICY="passive")  # several servers share the cores in tests
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([os.path.join(bin_dir, "llama-diffusion-server"), "-m", model, "--port", "0", *args], stderr=log, env=env)
         deadline = time.time() + 600

@@ -35,7 +35,7 @@ def program():
     return n_tokens * 1000 / (timings["prompt_ms"] + timings["decode_ms"])
 
 
-with Server(bin_dir, "-np", str(n_parallel), "-c", "512", model=model) as server:
+with Server(bin_dir, "-np", str(n_parallel), "-c", "512", model=model, measured=True) as server:
     ask(server.url, 0)  # warm
     ones, manys, programs = [], [], []
     for _ in range(5):
