@@ -56,13 +56,22 @@ Scheduler::~Scheduler() {
     thread_.join();
 }
 
+size_t Scheduler::room() const {
+    const auto n_places = static_cast<size_t>(context_.params().n_sequences);
+    // what can begin at once does not wait
+    const size_t n_most = n_queue_ + n_places - std::min(state_.n_running, n_places);
+    return stopping_ ? 0 : n_most - std::min(state_.n_waiting, n_most);
+}
+
+bool Scheduler::is_full() const {
+    const std::lock_guard lock(mutex_);
+    return room() == 0;
+}
+
 bool Scheduler::submit(std::span<const JobPtr> jobs) {
     {
         const std::lock_guard lock(mutex_);
-        // what can begin at once does not wait
-        const size_t n_free = static_cast<size_t>(context_.params().n_sequences) -
-                              std::min(state_.n_running, static_cast<size_t>(context_.params().n_sequences));
-        if (stopping_ || state_.n_waiting + jobs.size() > n_queue_ + n_free) {
+        if (jobs.size() > room()) {
             return false;
         }
         waiting_.emplace_back(jobs.begin(), jobs.end());

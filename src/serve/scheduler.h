@@ -62,6 +62,8 @@ public:
         return n_queue_ + static_cast<size_t>(context_.params().n_sequences);
     } // running and waiting
 
+    bool is_full() const; // not a single job more may wait
+
     // All jobs of a request, or none: false where that many more may not wait.
     bool submit(std::span<const JobPtr> jobs);
 
@@ -75,7 +77,8 @@ private:
     using Request = std::deque<JobPtr>; // that did not begin
 
     void   run();
-    bool   run_call(); // the next one; false: there is none
+    size_t room() const; // jobs that may be submitted; with the lock
+    bool   run_call();   // the next one; false: there is none
     JobPtr take_waiting(const std::function<bool(const Job &)> & has_room);
 
     Context &    context_;

@@ -147,6 +147,9 @@ HttpResponse Service::complete(const HttpRequest & request, Api api) {
     all_loaded(); // a body is not looked at before there is a model
     const nlohmann::json          body   = parse_body(request);
     const std::shared_ptr<Loaded> loaded = this->loaded(body);
+    if (loaded->scheduler.is_full()) { // before a template is run for nothing
+        throw queue_full();
+    }
     const auto answers = std::make_shared<Answers>(loaded->served, parse_completion(body, api, loaded->served), runs_);
     const ResponseHead head = {random_name(id_prefix(api)), now_seconds(), loaded->served.name, loaded->fingerprint};
     {
