@@ -7,12 +7,15 @@
 #include <filesystem>
 #include <string>
 
+#include <unistd.h>
+
 #define EXAMPLE(name) void name(const std::string & dir);
 #include "examples.inc"
 #undef EXAMPLE
 
 int main() try {
-    const std::string dir = std::filesystem::temp_directory_path().string() + "/buoy-api-examples";
+    const std::string dir =
+        std::filesystem::temp_directory_path().string() + "/buoy-api-examples-" + std::to_string(getpid());
     std::filesystem::create_directories(dir);
     buoy::write_random_model(buoy::parse_random_model("llada:E=64,L=2,H=4,V=300"), dir + "/model.gguf", true);
     buoy::write_file(dir + "/questions.jsonl",
